@@ -41,8 +41,12 @@ does not have:
   damaged-vbuckets              vBuckets whose files are damaged, and how
   clustermap                    the map that counts, and what is left of it
   key KEY VB                    one document's metadata, read from disk if need be
+  vkey KEY VB                   the same, and whether the file has the document as memory has it
+  key-byid, vkey-byid           the same of a collection: KEY VB 0xID
   collections, scopes [PATH]    the items of each
+  collections-byid, scopes-byid the same of one: 0xID
   collections-details [VB]      what each vBucket has of each collection
+  scopes-details [VB]           and of each scope
   dcp, dcpagg                   replication streams, one by one and together
   dcp-vbtakeover VB NAME        how far a takeover is
   range-scans [VB]              scans, and how far they are

@@ -129,7 +129,7 @@ pub(crate) fn execute(
         Opcode::IoctlGet => properties::get(connection, request, turn),
         Opcode::IoctlSet => properties::set(connection, request, turn),
         Opcode::GetCmdTimer => timers::get_timer(connection, request, turn),
-        Opcode::Stat => on_part(stat::stat, connection, request, turn),
+        Opcode::Stat => stat::stat(connection, request, turn),
         Opcode::DcpOpen => on_part(dcp::open, connection, request, turn),
         opcode if opcode.is_dcp() && connection.producer.is_some() => {
             dcp::message(connection, request, turn)
@@ -206,6 +206,10 @@ pub(crate) fn complete(
         Completed::KeysListed(result) => key_lookups::listed(connection, request, result, turn),
         Completed::RandomDocument(found) => {
             key_lookups::found_random(connection, request, found, turn)
+        }
+        Completed::KeyChecked(told) => {
+            stat::checked(connection, request, told, turn);
+            Done::Answered
         }
         Completed::Compacted(end) => {
             compaction::compacted(connection, request, end, turn);

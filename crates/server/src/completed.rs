@@ -29,6 +29,8 @@ pub(crate) enum Completed {
     KeysListed(Result<Vec<u8>, ScanRefused>),
     /// Some document, or why there is none.
     RandomDocument(Result<Item, Refused>),
+    /// What STAT tells of a document that was held against its file.
+    KeyChecked(Vec<(&'static str, String)>),
     /// How a compaction has ended.
     Compacted(CompactionEnd),
     /// The bucket has another manifest; or what the client hears, and a person reads.
@@ -69,7 +71,8 @@ impl Completed {
             | Self::ScanOpened(_)
             | Self::ScanRead(_)
             | Self::KeysListed(_)
-            | Self::RandomDocument(_) => false,
+            | Self::RandomDocument(_)
+            | Self::KeyChecked(_) => false,
         }
     }
 

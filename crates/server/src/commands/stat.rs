@@ -12,6 +12,7 @@ mod durability_groups;
 mod emitter;
 mod general;
 mod journal;
+mod key_groups;
 mod range_scans;
 mod slow_groups;
 mod task_groups;
@@ -20,14 +21,12 @@ mod vbucket_groups;
 
 pub(super) use timing_groups::coarser;
 
-use std::sync::Arc;
-
 use auth::{Privilege, PrivilegeSet};
 use bucket::Refused;
-use document::CollectionId;
 use protocol::Status;
 use protocol::request::Stat;
 
+use super::range_scan::in_background;
 use super::refusals::refuse;
 use crate::buckets::BucketPart;
 use crate::connection::{Connection, Done, Request, Sight, Turn};
@@ -36,19 +35,30 @@ use emitter::Emitter;
 
 pub(super) use emitter::{Form, NoGroup};
 
-type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
+/// What a group tells of the node; of the bucket, too, if one is selected.
+type OfNode = fn(&mut Emitter<'_, '_>, Option<&BucketPart>);
 
-/// All groups.
-const GROUPS: [(&str, Group); 45] = [
+/// What a group tells of the bucket that is selected.
+type OfBucket = fn(&mut Emitter<'_, '_>, &BucketPart, argument: &str) -> Result<(), NoGroup>;
+
+/// Groups that need no bucket.
+const NODE_GROUPS: [(&str, OfNode); 4] = [
+    ("clocks", general::clocks),
+    ("connections", general::connections),
+    ("settings", general::settings),
+    ("tasks-all", task_groups::tasks_all),
+];
+
+/// All others.
+const BUCKET_GROUPS: [(&str, OfBucket); 47] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
-    ("clocks", general::clocks),
     ("clustermap", clustermap::clustermap),
     ("collections", collection_groups::collections),
+    ("collections-byid", collection_groups::collections_by_id),
     ("collections-details", collection_groups::details),
     ("compaction", compaction::compaction),
     ("config", bucket_groups::config),
-    ("connections", general::connections),
     ("damaged-vbuckets", damage::damaged_vbuckets),
     ("dcp", dcp_groups::dcp),
     ("dcp-vbtakeover", dcp_groups::takeover),
@@ -61,7 +71,8 @@ const GROUPS: [(&str, Group); 45] = [
     ("info", general::info),
     ("items", classic::items),
     ("journal", journal::journal),
-    ("key", vbucket_groups::key),
+    ("key", key_groups::key),
+    ("key-byid", key_groups::key_by_id),
     ("kvstore", bucket_groups::kvstore),
     ("kvtimings", timing_groups::kvtimings),
     ("memory", bucket_groups::memory),
@@ -71,18 +82,20 @@ const GROUPS: [(&str, Group); 45] = [
     ("runtimes", task_groups::runtimes),
     ("scheduler", task_groups::scheduler),
     ("scopes", collection_groups::scopes),
-    ("settings", general::settings),
+    ("scopes-byid", collection_groups::scopes_by_id),
+    ("scopes-details", collection_groups::scopes_details),
     ("sizes", classic::sizes),
     ("slabs", classic::slabs),
     ("slow-operations", slow_groups::slow_operations),
     ("tasks", task_groups::tasks),
-    ("tasks-all", task_groups::tasks_all),
     ("timings", timing_groups::timings),
     ("uuid", general::uuid),
     ("vbucket", vbucket_groups::states),
     ("vbucket-details", vbucket_groups::details),
     ("vbucket-durability-state", durability_groups::states),
     ("vbucket-seqno", vbucket_groups::seqnos),
+    ("vkey", key_groups::checked_key),
+    ("vkey-byid", key_groups::checked_key_by_id),
     ("warmup", bucket_groups::warmup),
     ("workload", task_groups::workload),
 ];
@@ -101,33 +114,68 @@ pub(super) const NOT_IN_MANIFEST: &str = "the bucket has no such collection or s
 pub(super) fn stat(
     connection: &mut Connection,
     request: &Request<'_>,
-    part: &Arc<BucketPart>,
     turn: &mut Turn<'_>,
 ) -> Done {
     let reply = request.reply(connection);
+    let part = connection.bucket.clone();
     let told = match Stat::parse(&request.frame) {
         Some(Stat { group, argument, .. }) => {
-            if !may_hear(connection, request, group, turn) {
+            if !may_hear(connection, request, (group, argument), turn) {
                 return Done::Answered;
             }
             let sight = connection.sight();
-            tell(Form::Response(reply), sight, part, group, argument, turn)
+            tell(Form::Response(reply), sight, part.as_deref(), (group, argument), turn)
         }
         None => Err(NoGroup::Unknown),
     };
     match told {
         Ok(()) => reply.done(turn),
-        Err(NoGroup::Unknown) => reply.fail(turn, Status::KeyEnoent, &known_groups()),
-        Err(NoGroup::BadArgument) => {
+        Err(nothing) => return say_why(connection, request, nothing, turn),
+    }
+    Done::Answered
+}
+
+/// A document has been held against its file.
+pub(super) fn checked(
+    connection: &Connection,
+    request: &Request<'_>,
+    told: Vec<(&'static str, String)>,
+    turn: &mut Turn<'_>,
+) {
+    let reply = request.reply(connection);
+    let mut emitter = Emitter { form: Form::Response(reply), turn, sight: connection.sight() };
+    for (name, value) in told {
+        emitter.emit(name, value);
+    }
+    reply.done(turn);
+}
+
+/// Answers that a group has nothing to say, or waits with it.
+fn say_why(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    nothing: NoGroup,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    match nothing {
+        NoGroup::Unknown => reply.fail(turn, Status::KeyEnoent, &known_groups()),
+        NoGroup::NoBucket => reply.fail(turn, Status::NoBucket, "select a bucket first"),
+        NoGroup::BadArgument => {
             reply.fail(turn, Status::Einval, "the group does not know this argument");
         }
-        Err(NoGroup::NotInManifest) => reply.fail(turn, Status::KeyEnoent, NOT_IN_MANIFEST),
-        Err(NoGroup::NoSuchVbucket) => {
+        NoGroup::NotInManifest => reply.fail(turn, Status::KeyEnoent, NOT_IN_MANIFEST),
+        NoGroup::NoSuchVbucket => {
             return refuse(connection, request, Refused::NotMyVbucket, turn);
         }
-        Err(NoGroup::TooMuch) => reply.fail(turn, Status::E2big, TOO_MUCH),
-        Err(NoGroup::Waits) => return Done::Parked,
-        Err(NoGroup::Refused(refused)) => return refuse(connection, request, refused, turn),
+        NoGroup::TooMuch => reply.fail(turn, Status::E2big, TOO_MUCH),
+        NoGroup::Waits => return Done::Parked,
+        NoGroup::InFile(document) => {
+            let bucket = document.bucket.clone();
+            let work = move || key_groups::check(*document);
+            return in_background(connection, request, (&bucket, &key_groups::CHECK), turn, work);
+        }
+        NoGroup::Refused(refused) => return refuse(connection, request, refused, turn),
     }
     Done::Answered
 }
@@ -136,11 +184,13 @@ pub(super) fn stat(
 fn may_hear(
     connection: &mut Connection,
     request: &Request<'_>,
-    group: &str,
+    (group, argument): (&str, &str),
     turn: &mut Turn<'_>,
 ) -> bool {
-    if group == "key" {
-        return connection.has_in(CollectionId::DEFAULT, Privilege::Read, request, turn);
+    if let Some(collection) = key_groups::collection_of(group, argument) {
+        // Without a bucket the group says so.
+        return connection.bucket.is_none()
+            || connection.has_in(collection, Privilege::Read, request, turn);
     }
     if !PRIVILEGED_GROUPS.contains(&group) || connection.privileges().contains(Privilege::Stats) {
         return true;
@@ -155,18 +205,28 @@ fn may_hear(
 pub(super) fn tell(
     form: Form,
     sight: Sight,
-    part: &Arc<BucketPart>,
-    group: &str,
-    argument: &str,
+    part: Option<&BucketPart>,
+    (group, argument): (&str, &str),
     turn: &mut Turn<'_>,
 ) -> Result<(), NoGroup> {
-    let Some((_, group)) = GROUPS.iter().find(|(name, _)| *name == group) else {
-        return Err(NoGroup::Unknown);
-    };
-    group(&mut Emitter { form, turn, part: Arc::clone(part), sight }, argument)
+    let mut emitter = Emitter { form, turn, sight };
+    if let Some(tell) = of_name(&NODE_GROUPS, group) {
+        tell(&mut emitter, part);
+        return Ok(());
+    }
+    let part = part.ok_or(NoGroup::NoBucket)?;
+    let tell = of_name(&BUCKET_GROUPS, group).ok_or(NoGroup::Unknown)?;
+    tell(&mut emitter, part, argument)
+}
+
+fn of_name<T: Copy>(groups: &[(&str, T)], name: &str) -> Option<T> {
+    groups.iter().find(|(known, _)| *known == name).map(|(_, group)| *group)
 }
 
 fn known_groups() -> String {
-    let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
+    let of_node = NODE_GROUPS.iter().map(|(name, _)| *name);
+    let of_bucket = BUCKET_GROUPS.iter().map(|(name, _)| *name);
+    let mut names: Vec<&str> = of_bucket.chain(of_node).collect();
+    names.sort_unstable();
     format!("there is no such group; there are:{}", names.join(" "))
 }

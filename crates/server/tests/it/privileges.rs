@@ -241,6 +241,18 @@ fn a_user_of_one_collection_knows_of_no_other() {
         assert!(!manifest.contains("\"t\""), "{manifest}");
         let names = one.statistics("collections").unwrap();
         assert_eq!(names.iter().filter(|(name, _)| name.ends_with(":name")).count(), 1);
+        let mut told = |group: String| one.statistics(&group).err().map(|refused| refused.status);
+        for (collection, status) in
+            [(own, None), (sibling, Some(KEY_ENOENT)), (foreign, Some(KEY_ENOENT))]
+        {
+            assert_eq!(told(format!("collections-byid 0x{collection:x}")), status);
+            let status = status.map(|_| UNKNOWN_COLLECTION);
+            for group in ["key-byid", "vkey-byid"] {
+                assert_eq!(told(format!("{group} k 0 0x{collection:x}")), status, "{group}");
+            }
+        }
+        assert_eq!(told("scopes-byid 0x0".to_owned()), Some(KEY_ENOENT));
+        assert_eq!(told("vkey k 0".to_owned()), Some(UNKNOWN_COLLECTION));
         let random = |id: u32| frame(0xb6).extras(&id.to_be_bytes());
         assert_ne!(one.ask(random(own)).status, UNKNOWN_COLLECTION);
         assert_eq!(one.ask(random(sibling)).status, UNKNOWN_COLLECTION);

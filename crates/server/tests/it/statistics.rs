@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bucket::{BucketConfig, Persistence};
-use document::Vbid;
+use bucket::{BucketConfig, FullPolicy, Persistence};
+use document::{ManifestEdit, Vbid};
+use server::ServerLimits;
 
 use crate::support::{Client, Port, bucket_config, frame, get, set};
 
@@ -12,6 +13,13 @@ const JSON: u16 = 0x0b;
 const KEY_ENOENT: u16 = 1;
 const EINVAL: u16 = 4;
 const NOT_MY_VBUCKET: u16 = 7;
+const NO_BUCKET: u16 = 8;
+const EACCESS: u16 = 0x24;
+const UNKNOWN_COLLECTION: u16 = 0x88;
+
+/// Groups that tell of one thing alone.
+const NEED_ARGUMENT: [&str; 7] =
+    ["collections-byid", "dcp-vbtakeover", "key", "key-byid", "scopes-byid", "vkey", "vkey-byid"];
 
 /// The groups that the server itself names.
 fn groups(client: &mut Client) -> Vec<String> {
@@ -71,7 +79,7 @@ fn vbuckets_are_counted_by_their_state_and_streams_by_their_kind() {
 fn every_group_has_statistics_and_an_end() {
     let (_port, mut client) = busy();
     let groups = groups(&mut client);
-    assert_eq!(groups.len(), 45, "as COMPAT.md says: {groups:?}");
+    assert_eq!(groups.len(), 51, "as COMPAT.md says: {groups:?}");
     for group in &groups {
         match client.statistics(group) {
             Ok(statistics) => {
@@ -87,8 +95,8 @@ fn every_group_has_statistics_and_an_end() {
                 assert_eq!(names.len(), statistics.len(), "{group}: a name twice");
             }
             Err(refused) => {
-                let needs_argument = ["key", "dcp-vbtakeover"].contains(&group.as_str());
-                assert!(needs_argument && refused.status == EINVAL, "{group}");
+                assert!(NEED_ARGUMENT.contains(&group.as_str()), "{group}");
+                assert_eq!(refused.status, EINVAL, "{group}");
             }
         }
         assert_eq!(client.ask(frame(0x0a)).status, 0, "{group}");
@@ -159,6 +167,121 @@ fn a_key_has_statistics() {
     assert_eq!(client.statistics("key absent 0").unwrap_err().status, KEY_ENOENT);
     assert_eq!(client.statistics("key k").unwrap_err().status, EINVAL);
     assert_eq!(client.statistics("key k 9").unwrap_err().status, NOT_MY_VBUCKET);
+}
+
+#[test]
+fn groups_that_tell_of_the_node_need_no_bucket() {
+    for workers in [1, 4] {
+        let port = Port::with_workers(workers, ServerLimits::default());
+        let mut client = port.client(&[XERROR, JSON]);
+        let groups = groups(&mut client);
+        let names = |told: Vec<(String, String)>| -> Vec<String> {
+            told.into_iter().map(|(name, _)| name).collect()
+        };
+        let of_node = ["clocks", "connections", "settings", "tasks-all"];
+        let with_bucket = of_node.map(|group| names(client.statistics(group).unwrap()));
+        assert_eq!(client.ask(frame(0x89).key(b"@no bucket@")).status, 0);
+        for group in groups.iter().filter(|group| !of_node.contains(&group.as_str())) {
+            assert_eq!(client.statistics(group).unwrap_err().status, NO_BUCKET, "{group}");
+        }
+        let without = of_node.map(|group| names(client.statistics(group).unwrap()));
+        assert_eq!(without, with_bucket);
+        let settings: BTreeMap<_, _> = client.statistics("settings").unwrap().into_iter().collect();
+        assert_eq!(settings["flush_enabled"], "no");
+        // Some of them tell of everybody: not whoever has logged in hears that.
+        let privilege = frame(0xfb).key(b"Stats");
+        assert_eq!(client.ask(privilege).status, 0);
+        let statuses = of_node.map(|group| client.statistics(group).err().map(|it| it.status));
+        assert_eq!(statuses, [None, None, Some(EACCESS), Some(EACCESS)]);
+    }
+}
+
+#[test]
+fn a_document_is_held_against_its_file() {
+    for workers in [1, 4] {
+        let port = Port::with_workers(workers, ServerLimits::default());
+        let mut client = port.client(&[XERROR, JSON, 0x04]);
+        let seqno = client.ask(set(b"k k", b"value")).mutation_seqno();
+        assert_eq!(client.ask(frame(0xb7).extras(&seqno.to_be_bytes())).status, 0);
+        let checked = client.statistics("vkey k k 0").unwrap();
+        let (valid, rest) = checked.split_last().unwrap();
+        assert_eq!(*valid, ("key_valid".to_owned(), "valid".to_owned()));
+        assert_eq!(client.statistics("key k k 0").unwrap(), rest);
+        assert_eq!(client.statistics("vkey-byid k k 0 0x0").unwrap(), checked);
+        assert_eq!(client.statistics("key-byid k k 0 0").unwrap(), rest);
+        while client.ask(frame(0x93).key(b"k k")).status != 0 {}
+        let evicted = client.statistics("vkey k k 0").unwrap();
+        assert_eq!(evicted.last(), Some(valid), "the value is in the file alone");
+        for (group, status) in [
+            ("vkey absent 0", KEY_ENOENT),
+            ("vkey k", EINVAL),
+            ("vkey-byid k 0", EINVAL),
+            ("vkey-byid k 0 0xq", EINVAL),
+            ("key-byid k 0 +1", EINVAL),
+            ("vkey k 9", NOT_MY_VBUCKET),
+            ("vkey-byid k 0 0x9", UNKNOWN_COLLECTION),
+            ("key-byid k 0 0x9", UNKNOWN_COLLECTION),
+        ] {
+            assert_eq!(client.statistics(group).unwrap_err().status, status, "{group}");
+        }
+    }
+}
+
+#[test]
+fn what_the_file_does_not_have_yet_is_dirty_and_without_files_everything_is_valid() {
+    // With a journal, files follow later.
+    let config = BucketConfig { persistence: Persistence::default(), ..bucket_config() };
+    let journalled = Port::with_config(config);
+    let ephemeral = Port::ephemeral(FullPolicy::FailNewData, 100 << 20);
+    for (port, expected) in [(&journalled, "dirty"), (&ephemeral, "valid")] {
+        let mut client = port.client(&[XERROR, JSON]);
+        assert_eq!(client.ask(set(b"k", b"value")).status, 0);
+        let told: BTreeMap<_, _> = client.statistics("vkey k 0").unwrap().into_iter().collect();
+        assert_eq!(told["key_valid"], expected);
+    }
+}
+
+#[test]
+fn collections_and_scopes_are_told_of_by_id_and_by_vbucket() {
+    let (port, mut client) = busy();
+    port.bucket.edit_manifest(ManifestEdit::CreateScope { scope: "s" }).unwrap();
+    let (scope, collection) = ("s", "c");
+    let create =
+        ManifestEdit::CreateCollection { scope, collection, max_ttl: None, history: false };
+    port.bucket.edit_manifest(create).unwrap();
+    let manifest = port.bucket.manifest();
+    let scope = manifest.scope("s").unwrap();
+    let (scope_id, id) = (scope.id.0, scope.collections[0].id.0);
+    for (by_id, by_name) in [
+        (format!("collections-byid 0x{id:x}"), "collections s.c"),
+        (format!("collections-byid {id:x}"), "collections s.c"),
+        (format!("scopes-byid 0x{scope_id:x}"), "scopes s"),
+        ("collections-byid 0x0".to_owned(), "collections _default._default"),
+        ("scopes-byid 0x0".to_owned(), "scopes _default"),
+    ] {
+        let expected = client.statistics(by_name).unwrap();
+        assert_eq!(client.statistics(&by_id).unwrap(), expected, "{by_id}");
+    }
+    for group in ["collections-byid", "scopes-byid"] {
+        for (argument, status) in [("0x99", KEY_ENOENT), ("s.c", EINVAL), ("", EINVAL)] {
+            let refused = client.statistics(&format!("{group} {argument}")).unwrap_err();
+            assert_eq!(refused.status, status, "{group} {argument}");
+        }
+    }
+    let told: BTreeMap<_, _> = client.statistics("scopes-details 0").unwrap().into_iter().collect();
+    let named = format!("vb_0:0x{scope_id:x}");
+    for (name, value) in [
+        ("vb_0:manifest:uid".to_owned(), "2"),
+        ("vb_0:0x0:name".to_owned(), "_default"),
+        ("vb_0:0x0:items".to_owned(), "1"),
+        (format!("{named}:name"), "s"),
+        (format!("{named}:collections"), "1"),
+        (format!("{named}:items"), "0"),
+    ] {
+        assert_eq!(told[&name], value, "{name}");
+    }
+    assert_eq!(client.statistics("scopes-details").unwrap().len(), told.len() * 4);
+    assert_eq!(client.statistics("scopes-details 9").unwrap_err().status, NOT_MY_VBUCKET);
 }
 
 /// The general group, as numbers.

@@ -4,16 +4,21 @@ use bucket::{BucketType, Named};
 
 use super::emitter::{Emitter, NoGroup};
 use crate::bucket_statistics::BUCKET_STATISTICS;
+use crate::buckets::BucketPart;
 use crate::parameters::ShownIn;
 use crate::warmup_statistics::WARMUP_STATISTICS;
 
 /// Group "warmup".
-pub(super) fn warmup(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    if emitter.part.bucket.bucket_type() == BucketType::Ephemeral {
+pub(super) fn warmup(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    if part.bucket.bucket_type() == BucketType::Ephemeral {
         emitter.emit("ep_warmup", "disabled");
         return Ok(());
     }
-    let progress = emitter.part.bucket.warmup_progress();
+    let progress = part.bucket.warmup_progress();
     let is_done = progress.phase == bucket::WarmupPhase::Done;
     emitter.emit("ep_warmup", "enabled");
     emitter.emit("ep_warmup_state", progress.phase.name());
@@ -24,8 +29,12 @@ pub(super) fn warmup(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
 }
 
 /// Group "memory".
-pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let statistics = emitter.part.bucket.statistics();
+pub(super) fn memory(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let statistics = part.bucket.statistics();
     super::emitter::statistics(emitter, "memory", BUCKET_STATISTICS, &statistics);
     emitter.emit("client_bytes", emitter.turn.shared.client_memory.used_bytes());
     emitter.emit("client_bytes_max", emitter.turn.shared.client_memory.bytes_max());
@@ -34,9 +43,13 @@ pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
 }
 
 /// Group "config".
-pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let config = emitter.part.bucket.config().clone();
-    let bucket = emitter.part.bucket.clone();
+pub(super) fn config(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let config = part.bucket.config().clone();
+    let bucket = part.bucket.clone();
     match bucket.bucket_type() {
         BucketType::Couchbase => {
             emitter.emit("ep_bucket_type", "persistent");
@@ -50,7 +63,7 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_conflict_resolution_type", bucket.conflict_resolution().name());
     emitter.emit("ep_couch_bucket", &config.name);
     emitter.emit("ep_max_vbuckets", config.vbucket_count);
-    super::emitter::parameters(emitter, ShownIn::Config);
+    super::emitter::parameters(emitter, &part.bucket, ShownIn::Config);
     emitter.emit("ep_bfilter_enabled", true);
     emitter.emit("ep_bfilter_key_count", config.eviction.filter.key_count);
     emitter.emit("ep_bfilter_fp_prob", config.eviction.filter.false_positives);
@@ -72,16 +85,24 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
 }
 
 /// Group "diskinfo".
-pub(super) fn diskinfo(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let sizes = emitter.part.bucket.file_sizes();
+pub(super) fn diskinfo(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let sizes = part.bucket.file_sizes();
     emitter.emit("ep_db_file_size", sizes.file_bytes);
     emitter.emit("ep_db_data_size", sizes.live_bytes);
     Ok(())
 }
 
 /// Group "kvstore".
-pub(super) fn kvstore(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let statistics = emitter.part.bucket.statistics();
+pub(super) fn kvstore(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let statistics = part.bucket.statistics();
     emitter.emit("rw_0:backend_type", "couchstore");
     super::emitter::statistics(emitter, "kvstore", BUCKET_STATISTICS, &statistics);
     Ok(())

@@ -3,6 +3,7 @@
 
 use super::emitter::{Emitter, NoGroup};
 use crate::bucket_statistics::BUCKET_STATISTICS;
+use crate::buckets::BucketPart;
 
 /// What memcached's general statistics have beside those of the tables.
 pub(super) fn general(emitter: &mut Emitter<'_, '_>) {
@@ -19,28 +20,36 @@ fn seconds(time: std::time::Duration) -> String {
 
 /// Group "items": of each slab class how many documents there are. All are in one here: memory is
 /// not divided into classes.
-pub(super) fn items(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let bucket = emitter.part.bucket.statistics();
+pub(super) fn items(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let bucket = part.bucket.statistics();
     super::emitter::statistics(emitter, "items", BUCKET_STATISTICS, &bucket);
     Ok(())
 }
 
 /// Group "slabs": there is one class, and the allocator's memory.
-pub(super) fn slabs(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let bucket = emitter.part.bucket.statistics();
+pub(super) fn slabs(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let bucket = part.bucket.statistics();
     super::emitter::statistics(emitter, "slabs", BUCKET_STATISTICS, &bucket);
     emitter.emit("active_slabs", 1);
     Ok(())
 }
 
 /// Group "sizes": not counted, as memcached says when it is not told to.
-pub(super) fn sizes(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+pub(super) fn sizes(emitter: &mut Emitter<'_, '_>, _: &BucketPart, _: &str) -> Result<(), NoGroup> {
     emitter.emit("sizes_status", "disabled");
     Ok(())
 }
 
 /// Group "reset": memcached's counters begin anew. Those of this node are read by others, who take
 /// the difference to what they read before, so they go on.
-pub(super) fn reset(_: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+pub(super) fn reset(_: &mut Emitter<'_, '_>, _: &BucketPart, _: &str) -> Result<(), NoGroup> {
     Ok(())
 }

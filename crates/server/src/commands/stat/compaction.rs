@@ -1,14 +1,19 @@
 //! Group "compaction": what it has done, and how far what is under way is.
 
 use super::emitter::{Emitter, NoGroup};
+use crate::buckets::BucketPart;
 use crate::compaction_statistics::COMPACTION_STATISTICS;
 use crate::parameters::ShownIn;
 
 /// Group "compaction".
-pub(super) fn compaction(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let statistics = emitter.part.bucket.compaction_statistics();
+pub(super) fn compaction(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let statistics = part.bucket.compaction_statistics();
     super::emitter::statistics(emitter, "compaction", COMPACTION_STATISTICS, &statistics);
-    super::emitter::parameters(emitter, ShownIn::Compaction);
+    super::emitter::parameters(emitter, &part.bucket, ShownIn::Compaction);
     for running in statistics.running {
         let vbid = running.vbid;
         emitter.emit(&format!("vb_{vbid}:phase"), running.phase.name());

@@ -1,14 +1,16 @@
 //! Which vBuckets' files are damaged.
 
 use super::emitter::{Emitter, NoGroup};
+use crate::buckets::BucketPart;
 
 /// Group "damaged-vbuckets": how many there are, and of each what it cannot do, and what is wrong
 /// with its file.
 pub(super) fn damaged_vbuckets(
     emitter: &mut Emitter<'_, '_>,
-    _argument: &str,
+    part: &BucketPart,
+    _: &str,
 ) -> Result<(), NoGroup> {
-    let damaged = emitter.part.bucket.damaged_vbuckets();
+    let damaged = part.bucket.damaged_vbuckets();
     emitter.emit("ep_vbuckets_damaged", damaged.len());
     for damage in damaged {
         let vbid = damage.vbid;

@@ -5,20 +5,25 @@ use replication::producer::{ProducerStatus, StreamStatus};
 use replication::{LinkStatus, RelayStatus};
 
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
+use crate::buckets::BucketPart;
 use crate::dcp_statistics::{DCP_STATISTICS, DcpStatistics, by_kind, in_log, remaining};
 
 /// `dcp`: every connection and its streams.
-pub(super) fn dcp(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let producers = emitter.part.hub.producer_status();
+pub(super) fn dcp(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let producers = part.hub.producer_status();
     for producer in &producers {
-        connection(emitter, producer);
+        connection(emitter, part, producer);
         for stream in &producer.streams {
             stream_of(emitter, &producer.name, stream);
         }
     }
-    let consumers = emitter.part.hub.consumer_status();
+    let consumers = part.hub.consumer_status();
     consumers.iter().for_each(|consumer| followed(emitter, consumer));
-    let relays = emitter.part.hub.relay_status();
+    let relays = part.hub.relay_status();
     relays.iter().for_each(|relay| relayed(emitter, relay));
     let consumer_count = consumers.len() + relays.len();
     emitter.emit("ep_dcp_count", producers.len() + consumer_count);
@@ -28,12 +33,12 @@ pub(super) fn dcp(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     Ok(())
 }
 
-fn connection(emitter: &mut Emitter<'_, '_>, producer: &ProducerStatus) {
+fn connection(emitter: &mut Emitter<'_, '_>, part: &BucketPart, producer: &ProducerStatus) {
     let name = |what: &str| format!("eq_dcpq:{}:{what}", producer.name);
     emitter.emit(&name("type"), "producer");
     emitter.emit(&name("connected"), true);
     emitter.emit(&name("items_sent"), producer.items_sent);
-    let remaining = remaining(&emitter.part.bucket, producer);
+    let remaining = remaining(&part.bucket, producer);
     emitter.emit(&name("items_remaining"), remaining);
     emitter.emit(&name("total_bytes_sent"), producer.bytes_sent);
     emitter.emit(&name("max_buffer_bytes"), producer.buffer_bytes);
@@ -94,9 +99,13 @@ fn incoming(emitter: &mut Emitter<'_, '_>, connection: &str, streams: &[Incoming
 }
 
 /// `dcpagg <separator>`: the same added up by the part of the names before the separator.
-pub(super) fn dcp_aggregated(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+pub(super) fn dcp_aggregated(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
     let separator = if argument.is_empty() { ":" } else { argument };
-    let kinds = by_kind(&emitter.part.bucket, &emitter.part.hub, separator);
+    let kinds = by_kind(&part.bucket, &part.hub, separator);
     let total = DcpStatistics::total(kinds.values());
     let total = (":total".to_owned(), total);
     for (kind, statistics) in kinds.into_iter().chain([total]) {
@@ -114,11 +123,15 @@ fn sum(producers: &[ProducerStatus], what: impl Fn(&ProducerStatus) -> u64) -> u
 }
 
 /// `dcp-vbtakeover <vb> [connection]`: how much of a vBucket that moves has yet to go over.
-pub(super) fn takeover(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+pub(super) fn takeover(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
     let (vbid, wanted) = argument.split_once(' ').unwrap_or((argument, ""));
     let Some(vbid) = vbucket_argument(vbid)? else { return Err(NoGroup::BadArgument) };
     let mut found = None;
-    emitter.part.bucket.with_vbucket(vbid, |vbucket| {
+    part.bucket.with_vbucket(vbid, |vbucket| {
         let items = vbucket.checkpoints().extent().items;
         let tombstones = vbucket.tombstone_count();
         found = Some((vbucket.document_count(), tombstones, items, vbucket.is_takeover_late()));
@@ -127,7 +140,7 @@ pub(super) fn takeover(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<
         return Err(NoGroup::NoSuchVbucket);
     };
     let wanted = wanted.trim();
-    let producers = emitter.part.hub.producer_status();
+    let producers = part.hub.producer_status();
     let names_it = |one: &&ProducerStatus| one.name == wanted.trim_start_matches("eq_dcpq:");
     let producer = producers.iter().find(names_it);
     let stream =
@@ -140,7 +153,7 @@ pub(super) fn takeover(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<
         }
         None => ("stream_does_not_exist", number(log_items), 0, everything),
         Some(stream) => {
-            let in_log = in_log(&emitter.part.bucket, stream);
+            let in_log = in_log(&part.bucket, stream);
             let unread = stream.backfill_remaining;
             let estimate = unread.unwrap_or(everything) + in_log + stream.waiting_messages;
             (takeover_state(stream), in_log, unread.unwrap_or(0), estimate)

@@ -5,13 +5,18 @@ use vbucket::{ChainNode, DurabilityStatus, Vbucket};
 
 use super::emitter::{Emitter, NoGroup};
 use super::vbucket_groups::for_vbuckets;
+use crate::buckets::BucketPart;
 
 /// What chains are called, in order.
 const CHAINS: [&str; 2] = ["First", "Second"];
 
 /// Group "durability-monitor": what is tracked, and how far each node has come.
-pub(super) fn monitors(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    for_vbuckets(emitter, argument, Vbucket::durability_status, |vbucket, status| {
+pub(super) fn monitors(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
+    for_vbuckets(emitter, part, argument, Vbucket::durability_status, |vbucket, status| {
         let mut statistics = named(vbucket, common(&status));
         match status.state {
             VbucketState::Active => {
@@ -35,21 +40,31 @@ pub(super) fn monitors(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<
 }
 
 /// Group "vbucket-durability-state": who must hold durable writes, and how far they are held.
-pub(super) fn states(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+pub(super) fn states(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
     let look = |vbucket: &Vbucket| {
         let seqnos = (vbucket.high_prepared_seqno(), vbucket.high_completed_seqno());
         (vbucket.state(), vbucket.topology().clone(), seqnos)
     };
-    for_vbuckets(emitter, argument, look, |vbucket, (state, topology, (prepared, completed))| {
-        let topology = serde_json::to_string(&topology).unwrap_or_default();
-        let numbers = vec![
-            ("topology".to_owned(), topology),
-            ("high_prepared_seqno".to_owned(), prepared.0.to_string()),
-            ("high_completed_seqno".to_owned(), completed.0.to_string()),
-        ];
-        let state = (format!("vb_{vbucket}"), state.name().to_owned());
-        std::iter::once(state).chain(named(vbucket, numbers)).collect()
-    })
+    for_vbuckets(
+        emitter,
+        part,
+        argument,
+        look,
+        |vbucket, (state, topology, (prepared, completed))| {
+            let topology = serde_json::to_string(&topology).unwrap_or_default();
+            let numbers = vec![
+                ("topology".to_owned(), topology),
+                ("high_prepared_seqno".to_owned(), prepared.0.to_string()),
+                ("high_completed_seqno".to_owned(), completed.0.to_string()),
+            ];
+            let state = (format!("vb_{vbucket}"), state.name().to_owned());
+            std::iter::once(state).chain(named(vbucket, numbers)).collect()
+        },
+    )
 }
 
 type Statistics = Vec<(String, String)>;

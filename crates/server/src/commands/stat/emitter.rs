@@ -1,12 +1,9 @@
 //! What all groups need to answer.
 
-use std::sync::Arc;
-
-use bucket::Refused;
-use document::Vbid;
+use bucket::{Bucket, Refused};
+use document::{Item, Vbid};
 use protocol::text::answer::statistic;
 
-use crate::buckets::BucketPart;
 use crate::connection::{Content, Payload, Reply, Sight, Turn};
 use crate::parameters::{PARAMETERS, ShownIn};
 use crate::statistic::Statistic;
@@ -24,7 +21,6 @@ pub(crate) enum Form {
 pub(crate) struct Emitter<'a, 'b> {
     pub(super) form: Form,
     pub(super) turn: &'a mut Turn<'b>,
-    pub(super) part: Arc<BucketPart>,
     /// Of which scopes and collections the user may hear.
     pub(super) sight: Sight,
 }
@@ -46,10 +42,21 @@ impl Emitter<'_, '_> {
     }
 }
 
+/// A document of which the file's version is asked for.
+pub(crate) struct Checked {
+    pub(crate) bucket: Bucket,
+    pub(crate) vbid: Vbid,
+    pub(crate) item: Item,
+    /// What is told of it whatever the file has.
+    pub(crate) told: Vec<(&'static str, String)>,
+}
+
 /// Why a group has nothing to say.
 pub(crate) enum NoGroup {
     /// There is none of this name.
     Unknown,
+    /// It tells of a bucket, and none is selected.
+    NoBucket,
     /// It does not know the argument.
     BadArgument,
     /// The bucket has no such collection or scope.
@@ -62,6 +69,8 @@ pub(crate) enum NoGroup {
     Refused(Refused),
     /// It waits for the file.
     Waits,
+    /// What the file has of a document is to be held against this.
+    InFile(Box<Checked>),
 }
 
 /// The statistics of a table that a group shows.
@@ -79,10 +88,9 @@ pub(super) fn statistics<S>(
 }
 
 /// The parameters that a group shows, of those that the bucket has.
-pub(super) fn parameters(emitter: &mut Emitter<'_, '_>, group: ShownIn) {
-    let bucket = emitter.part.bucket.clone();
-    for parameter in PARAMETERS.iter().filter(|parameter| parameter.is_shown_in(group, &bucket)) {
-        if let Some(value) = parameter.read(&bucket) {
+pub(super) fn parameters(emitter: &mut Emitter<'_, '_>, bucket: &Bucket, group: ShownIn) {
+    for parameter in PARAMETERS.iter().filter(|parameter| parameter.is_shown_in(group, bucket)) {
+        if let Some(value) = parameter.read(bucket) {
             emitter.emit(&format!("ep_{}", parameter.name), value);
         }
     }
@@ -94,4 +102,13 @@ pub(super) fn vbucket_argument(argument: &str) -> Result<Option<Vbid>, NoGroup> 
         "" => Ok(None),
         number => number.parse().map(|vbid| Some(Vbid(vbid))).map_err(|_| NoGroup::BadArgument),
     }
+}
+
+/// The id of a collection or scope: hexadecimal, as the original tells it, with `0x` before it.
+pub(super) fn id_argument(argument: &str) -> Result<u32, NoGroup> {
+    let digits = argument.strip_prefix("0x").unwrap_or(argument);
+    // A sign is no digit.
+    let has_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let id = u32::from_str_radix(digits, 16).ok().filter(|_| has_digits);
+    id.ok_or(NoGroup::BadArgument)
 }

@@ -2,6 +2,7 @@
 
 use super::emitter::{Emitter, NoGroup};
 use crate::bucket_statistics::BUCKET_STATISTICS;
+use crate::buckets::BucketPart;
 use crate::command_statistics::{COMMAND_STATISTICS, CommandStatistics};
 use crate::compaction_statistics::COMPACTION_STATISTICS;
 use crate::recache_marks::RECACHE_MARKS_MAX;
@@ -9,14 +10,18 @@ use crate::state_statistics::{STATE_STATISTICS, STATES};
 use crate::statistics::SERVER_STATISTICS;
 
 /// Group "".
-pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+pub(super) fn all(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
     process(emitter);
     super::classic::general(emitter);
     let counted = emitter.turn.shared.statistics();
     super::emitter::statistics(emitter, "", SERVER_STATISTICS, &counted);
-    let commands = CommandStatistics::of(emitter.turn.shared.counters_of(&emitter.part));
+    let commands = CommandStatistics::of(emitter.turn.shared.counters_of(part));
     super::emitter::statistics(emitter, "", COMMAND_STATISTICS, &commands);
-    let bucket = emitter.part.bucket.statistics();
+    let bucket = part.bucket.statistics();
     super::emitter::statistics(emitter, "", BUCKET_STATISTICS, &bucket);
     for (state, of_state) in STATES.iter().zip(&bucket.by_state) {
         for statistic in STATE_STATISTICS {
@@ -25,7 +30,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
             }
         }
     }
-    let compactions = emitter.part.bucket.compaction_statistics();
+    let compactions = part.bucket.compaction_statistics();
     super::emitter::statistics(emitter, "", COMPACTION_STATISTICS, &compactions);
     Ok(())
 }
@@ -44,16 +49,15 @@ fn process(emitter: &mut Emitter<'_, '_>) {
 }
 
 /// Group "clocks".
-pub(super) fn clocks(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+pub(super) fn clocks(emitter: &mut Emitter<'_, '_>, _: Option<&BucketPart>) {
     let clock = &emitter.turn.shared.clock;
     let (now, wall) = (clock.now(), clock.wall_time());
     emitter.emit("clock.monotonic_ns", now.0);
     emitter.emit("clock.wall_ns", wall.0);
-    Ok(())
 }
 
 /// Group "connections".
-pub(super) fn connections(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+pub(super) fn connections(emitter: &mut Emitter<'_, '_>, _: Option<&BucketPart>) {
     let statistics = emitter.turn.shared.statistics();
     let limits = emitter.turn.shared.options.limits;
     super::emitter::statistics(emitter, "connections", SERVER_STATISTICS, &statistics);
@@ -72,31 +76,35 @@ pub(super) fn connections(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Res
     emitter.emit("strangers_bytes_max", memory.strangers_bytes_max());
     emitter.emit("login_time_max_s", limits.login_time_max.as_secs());
     emitter.emit("stalled_write_time_max_s", limits.stalled_write_time_max.as_secs());
-    Ok(())
 }
 
 /// Group "info".
-pub(super) fn info(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+pub(super) fn info(emitter: &mut Emitter<'_, '_>, _: &BucketPart, _: &str) -> Result<(), NoGroup> {
     let version = emitter.turn.shared.options.version.clone();
     emitter.emit("info", format!(r#"{{"version":"{version}"}}"#));
     Ok(())
 }
 
-/// Group "settings".
-pub(super) fn settings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+/// Group "settings". Where no bucket is selected, FLUSH is said to be enabled wherever it is for
+/// any.
+pub(super) fn settings(emitter: &mut Emitter<'_, '_>, part: Option<&BucketPart>) {
     let shared = emitter.turn.shared;
+    let has_flush = part.map_or_else(|| shared.buckets.has_flush(), BucketPart::flush_enabled);
     emitter.emit("num_threads", shared.mailboxes.count());
     emitter.emit("maxconns", shared.options.limits.connections_max);
     emitter.emit("item_size_max", document::limits::VALUE_SIZE_MAX);
     emitter.emit("binding_protocol", "binary");
     emitter.emit("cas_enabled", "yes");
-    emitter.emit("flush_enabled", if emitter.part.flush_enabled() { "yes" } else { "no" });
-    Ok(())
+    emitter.emit("flush_enabled", if has_flush { "yes" } else { "no" });
 }
 
 /// Group "uuid".
-pub(super) fn uuid(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let uuid = emitter.part.bucket.uuid().to_owned();
+pub(super) fn uuid(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let uuid = part.bucket.uuid().to_owned();
     emitter.emit("uuid", uuid);
     Ok(())
 }

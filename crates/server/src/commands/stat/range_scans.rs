@@ -3,15 +3,20 @@
 use bucket::{OpenScan, ScanContent};
 
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
+use crate::buckets::BucketPart;
 use crate::connection::Sight;
 use crate::range_scan_statistics::RANGE_SCAN_STATISTICS;
 
 /// Group "range-scans".
-pub(super) fn range_scans(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+pub(super) fn range_scans(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
     let only = vbucket_argument(argument)?;
-    let statistics = emitter.part.bucket.range_scan_statistics();
+    let statistics = part.bucket.range_scan_statistics();
     super::emitter::statistics(emitter, "range-scans", RANGE_SCAN_STATISTICS, &statistics);
-    let manifest = emitter.part.bucket.manifest();
+    let manifest = part.bucket.manifest();
     // Its name is how it is gone on with.
     let sees = |scan: &OpenScan| match manifest.collection_of_id(scan.collection) {
         Some((scope, collection)) => emitter.sight.sees(&scope.name, &collection.name),

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::emitter::{Emitter, NoGroup};
+use crate::buckets::BucketPart;
 use crate::hot_keys::{HotKey, SAMPLED_EVERY};
 use crate::slow_operations::SlowOperation;
 
@@ -12,9 +13,10 @@ const HOT_MAX: usize = 50;
 /// Group "slow-operations": the newest first, each as JSON. Durations are microseconds.
 pub(super) fn slow_operations(
     emitter: &mut Emitter<'_, '_>,
-    _argument: &str,
+    part: &BucketPart,
+    _: &str,
 ) -> Result<(), NoGroup> {
-    let found = emitter.turn.shared.slow_operations.of(emitter.part.name());
+    let found = emitter.turn.shared.slow_operations.of(part.name());
     for (index, operation) in found.iter().enumerate() {
         emitter.emit(&format!("slow_{index}"), to_json(operation));
     }
@@ -23,8 +25,12 @@ pub(super) fn slow_operations(
 
 /// Group "hot-keys": what was asked for most in the last sampling, with how often that was, among
 /// how many requests, and how many each of those stands for.
-pub(super) fn hot_keys(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let (hot, counted) = emitter.turn.shared.hot_keys.of(emitter.part.name());
+pub(super) fn hot_keys(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let (hot, counted) = emitter.turn.shared.hot_keys.of(part.name());
     let is_sampling = emitter.turn.shared.hot_keys.is_sampling();
     emitter.emit("hot_keys_sampling", u8::from(is_sampling));
     emitter.emit("hot_keys_counted", counted);

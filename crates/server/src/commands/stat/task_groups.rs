@@ -6,11 +6,16 @@ use serde_json::{Value, json};
 
 use super::emitter::{Emitter, NoGroup};
 use super::timing_groups::emit;
+use crate::buckets::BucketPart;
 
 const NANOS_PER_MICRO: u64 = 1000;
 
 /// Group "scheduler": how long tasks waited for a thread.
-pub(super) fn scheduler(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+pub(super) fn scheduler(
+    emitter: &mut Emitter<'_, '_>,
+    _: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
     for task in emitter.turn.shared.pool.statistics() {
         emit(emitter, task.name.name(), &task.queue_time_ns, NANOS_PER_MICRO);
     }
@@ -18,7 +23,11 @@ pub(super) fn scheduler(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Resul
 }
 
 /// Group "runtimes": how long tasks ran.
-pub(super) fn runtimes(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+pub(super) fn runtimes(
+    emitter: &mut Emitter<'_, '_>,
+    _: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
     for task in emitter.turn.shared.pool.statistics() {
         emit(emitter, task.name.name(), &task.run_time_ns, NANOS_PER_MICRO);
     }
@@ -26,20 +35,23 @@ pub(super) fn runtimes(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result
 }
 
 /// Group "tasks": the bucket's tasks as a JSON list, and the time that their times refer to.
-pub(super) fn tasks(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let owner = emitter.part.bucket.task_owner().clone();
+pub(super) fn tasks(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let owner = part.bucket.task_owner().clone();
     emit_tasks(emitter, &owner);
     Ok(())
 }
 
 /// Group "tasks-all": those of all buckets, and of the node itself.
-pub(super) fn tasks_all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+pub(super) fn tasks_all(emitter: &mut Emitter<'_, '_>, _: Option<&BucketPart>) {
     for part in emitter.turn.shared.buckets.all() {
         emit_tasks(emitter, part.bucket.task_owner());
     }
     let owner = emitter.turn.shared.owner.clone();
     emit_tasks(emitter, &owner);
-    Ok(())
 }
 
 fn emit_tasks(emitter: &mut Emitter<'_, '_>, owner: &Owner) {
@@ -79,7 +91,11 @@ fn to_json(task: &TaskStatus, owner: &Owner, now: Instant) -> Value {
 }
 
 /// Group "workload": threads, and what waits for them.
-pub(super) fn workload(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+pub(super) fn workload(
+    emitter: &mut Emitter<'_, '_>,
+    _: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
     let workload = emitter.turn.shared.pool.workload();
     let timers = emitter.turn.shared.pool.timer_count();
     let wakeups = emitter.turn.shared.pool.wakeups();

@@ -4,16 +4,21 @@
 use document::histogram::{HistogramBucket, HistogramSnapshot};
 
 use super::emitter::{Emitter, NoGroup};
+use crate::buckets::BucketPart;
 use crate::command_statistics::timings as timings_of;
 
 const NANOS_PER_MICRO: u64 = 1000;
 
 /// Group "timings".
-pub(super) fn timings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    for (name, snapshot) in timings_of(emitter.turn.shared.counters_of(&emitter.part)) {
+pub(super) fn timings(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    for (name, snapshot) in timings_of(emitter.turn.shared.counters_of(part)) {
         emit(emitter, name, &snapshot, NANOS_PER_MICRO);
     }
-    let bucket = emitter.part.bucket.clone();
+    let bucket = part.bucket.clone();
     for (name, histogram) in bucket.timings().all() {
         emit(emitter, name, &histogram.snapshot(), 1);
     }
@@ -21,8 +26,12 @@ pub(super) fn timings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<
 }
 
 /// Group "kvtimings".
-pub(super) fn kvtimings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let bucket = emitter.part.bucket.clone();
+pub(super) fn kvtimings(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    _: &str,
+) -> Result<(), NoGroup> {
+    let bucket = part.bucket.clone();
     let timings = bucket.timings();
     emit(emitter, "rw_0:commit", &timings.disk_commit.snapshot(), 1);
     emit(emitter, "rw_0:readTime", &timings.bg_load.snapshot(), 1);

@@ -1,22 +1,23 @@
-//! Groups about single vBuckets, and about single documents.
+//! Groups about single vBuckets.
 
-use bucket::{Attempted, Bucket, Refused};
-use document::{FailoverEntry, KeyBuf, Vbid, VbucketState};
-use vbucket::{Found, Vbucket};
+use document::{FailoverEntry, Vbid, VbucketState};
+use vbucket::Vbucket;
 
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
+use crate::buckets::BucketPart;
 use crate::statistic::count as number;
 
 /// Emits what `describe` says about the vBuckets that the argument names. `look` takes it from them
 /// under their locks, one after the other; names are put together, and all is sent, behind these.
 pub(super) fn for_vbuckets<T>(
     emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
     argument: &str,
     look: impl Fn(&Vbucket) -> T,
     describe: impl Fn(Vbid, T) -> Vec<(String, String)>,
 ) -> Result<(), NoGroup> {
     let mut seen = Vec::new();
-    let bucket = &emitter.part.bucket;
+    let bucket = &part.bucket;
     match vbucket_argument(argument)? {
         None => bucket.for_each_vbucket(|vbid, vbucket| seen.push((vbid, look(vbucket)))),
         Some(vbid) => bucket.with_vbucket(vbid, |vbucket| seen.push((vbid, look(vbucket)))),
@@ -40,12 +41,20 @@ fn state(vbid: Vbid, state: VbucketState) -> (String, String) {
 }
 
 /// Groups "vbucket" and "prev-vbucket".
-pub(super) fn states(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    for_vbuckets(emitter, argument, Vbucket::state, |vbid, now| vec![state(vbid, now)])
+pub(super) fn states(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
+    for_vbuckets(emitter, part, argument, Vbucket::state, |vbid, now| vec![state(vbid, now)])
 }
 
 /// Group "vbucket-details".
-pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+pub(super) fn details(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
     let look = |vbucket: &Vbucket| {
         let statistics = vbucket.statistics();
         let (filter, drift) = (vbucket.key_filter(), vbucket.drift());
@@ -95,15 +104,21 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
         // How far a copy is says something only together with the history that it is of.
         (vbucket.state(), numbers, flags, vbucket.failover_entries().to_vec())
     };
-    for_vbuckets(emitter, argument, look, |vbid, (now, numbers, (is_late, is_whole), entries)| {
-        let numbers = numbers.map(|(name, value)| detail(vbid, name, value));
-        let others = [
-            detail(vbid, "takeover_backed_up", is_late),
-            detail(vbid, "whole", is_whole),
-            detail(vbid, "branches", branches(&entries)),
-        ];
-        std::iter::once(state(vbid, now)).chain(numbers).chain(others).collect()
-    })
+    for_vbuckets(
+        emitter,
+        part,
+        argument,
+        look,
+        |vbid, (now, numbers, (is_late, is_whole), entries)| {
+            let numbers = numbers.map(|(name, value)| detail(vbid, name, value));
+            let others = [
+                detail(vbid, "takeover_backed_up", is_late),
+                detail(vbid, "whole", is_whole),
+                detail(vbid, "branches", branches(&entries)),
+            ];
+            std::iter::once(state(vbid, now)).chain(numbers).chain(others).collect()
+        },
+    )
 }
 
 /// `uuid:seqno` of each branch, newest first, with commas between.
@@ -113,7 +128,11 @@ fn branches(entries: &[FailoverEntry]) -> String {
 }
 
 /// Group "vbucket-seqno".
-pub(super) fn seqnos(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+pub(super) fn seqnos(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
     let look = |vbucket: &Vbucket| {
         let (high, persisted) = (vbucket.high_seqno().0, vbucket.persisted_for_clients().0);
         let position = vbucket.stream_position();
@@ -136,15 +155,19 @@ pub(super) fn seqnos(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
             ("max_visible_seqno", vbucket.max_visible_seqno().0),
         ]
     };
-    for_vbuckets(emitter, argument, look, |vbid, numbers: [(&str, u64); 11]| {
+    for_vbuckets(emitter, part, argument, look, |vbid, numbers: [(&str, u64); 11]| {
         numbers.map(|(name, value)| detail(vbid, name, value)).into()
     })
 }
 
 /// Group "failovers".
-pub(super) fn failovers(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+pub(super) fn failovers(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
     let look = |vbucket: &Vbucket| vbucket.failover_entries().to_vec();
-    for_vbuckets(emitter, argument, look, |vbid, entries| {
+    for_vbuckets(emitter, part, argument, look, |vbid, entries| {
         let mut described = vec![detail(vbid, "num_entries", entries.len())];
         for (index, entry) in entries.iter().enumerate() {
             described.push(detail(vbid, &format!("{index}:id"), entry.uuid));
@@ -155,7 +178,11 @@ pub(super) fn failovers(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result
 }
 
 /// Group "checkpoint".
-pub(super) fn checkpoint(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+pub(super) fn checkpoint(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
     let look = |vbucket: &Vbucket| {
         let log = vbucket.checkpoints();
         let (all, open) = (log.extent(), log.open_extent());
@@ -173,7 +200,7 @@ pub(super) fn checkpoint(emitter: &mut Emitter<'_, '_>, argument: &str) -> Resul
         ];
         (vbucket.state(), numbers, log.cursors())
     };
-    for_vbuckets(emitter, argument, look, |vbid, (now, numbers, cursors)| {
+    for_vbuckets(emitter, part, argument, look, |vbid, (now, numbers, cursors)| {
         let mut details = vec![detail(vbid, "state", now.name())];
         details.extend(numbers.map(|(name, value)| detail(vbid, name, value)));
         for cursor in cursors {
@@ -191,50 +218,20 @@ pub(super) fn checkpoint(emitter: &mut Emitter<'_, '_>, argument: &str) -> Resul
 }
 
 /// Group "hash".
-pub(super) fn hash(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+pub(super) fn hash(
+    emitter: &mut Emitter<'_, '_>,
+    part: &BucketPart,
+    argument: &str,
+) -> Result<(), NoGroup> {
     let look = |vbucket: &Vbucket| {
         let counted = vbucket.document_count_in_memory() + vbucket.tombstone_count();
         (vbucket.state(), counted, vbucket.documents_bytes())
     };
-    for_vbuckets(emitter, argument, look, |vbid, (now, counted, bytes)| {
+    for_vbuckets(emitter, part, argument, look, |vbid, (now, counted, bytes)| {
         vec![
             detail(vbid, "state", now.name()),
             detail(vbid, "counted", counted),
             detail(vbid, "mem_size", bytes),
         ]
     })
-}
-
-/// Group "key": `<key> <vBucket>`, a key of the default collection. What is on disk is read first,
-/// so that the request may wait.
-pub(super) fn key(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    let (name, vbid) = argument.rsplit_once(' ').ok_or(NoGroup::BadArgument)?;
-    let vbid = Vbid(vbid.parse().map_err(|_| NoGroup::BadArgument)?);
-    let key = KeyBuf::in_default_collection(name.as_bytes()).map_err(|_| NoGroup::BadArgument)?;
-    let bucket: Bucket = emitter.part.bucket.clone();
-    let mut here = None;
-    bucket.with_vbucket(vbid, |vbucket| {
-        here = Some((vbucket.state(), vbucket.persisted_seqno().0));
-    });
-    let (state, persisted) = here.ok_or(NoGroup::NoSuchVbucket)?;
-    let session = &mut *emitter.turn.session;
-    let found = match state {
-        VbucketState::Active => bucket.get_metadata(session, vbid, key.as_key()),
-        VbucketState::Replica => bucket.get_replica(session, vbid, key.as_key()),
-        VbucketState::Pending | VbucketState::Dead => return Err(NoGroup::NoSuchVbucket),
-    };
-    let Attempted::Answered(Found { item, .. }) = found.map_err(NoGroup::Refused)? else {
-        return Err(NoGroup::Waits);
-    };
-    if item.is_deleted() {
-        return Err(NoGroup::Refused(Refused::NotFound));
-    }
-    emitter.emit("key_is_dirty", item.seqno().0 > persisted);
-    emitter.emit("key_exptime", item.expiry());
-    emitter.emit("key_flags", u32::from_be_bytes(item.flags()));
-    emitter.emit("key_cas", item.cas());
-    emitter.emit("key_datatype", item.datatype().bits());
-    emitter.emit("key_vb_state", state.name());
-    emitter.emit("key_is_resident", !item.is_ejected());
-    Ok(())
 }

@@ -26,10 +26,14 @@ pub(super) fn stats(part: &Arc<BucketPart>, asked: &[u8], turn: &mut Turn<'_>) -
     };
     let asked = asked.trim_matches(BLANK);
     let (group, argument) = asked.split_once(BLANK).unwrap_or((asked, ""));
-    match tell(Form::Line, Sight::All, part, group, argument.trim_start_matches(BLANK), turn) {
+    let asked = (group, argument.trim_start_matches(BLANK));
+    match tell(Form::Line, Sight::All, Some(part), asked, turn) {
         Ok(()) if group == RESET => outcome(TextOutcome::Reset, Reply::Wanted, turn),
         Ok(()) => line(answer::END, turn),
-        Err(NoGroup::Unknown) => wrong(TextError::UnknownCommand, Reply::Wanted, turn),
+        // The port has a bucket; and what it reads of files for is no group of memcached's.
+        Err(NoGroup::Unknown | NoGroup::NoBucket | NoGroup::InFile(_)) => {
+            wrong(TextError::UnknownCommand, Reply::Wanted, turn)
+        }
         Err(NoGroup::BadArgument) => wrong(TextError::BadFormat, Reply::Wanted, turn),
         Err(NoGroup::NotInManifest) => server_error(NOT_IN_MANIFEST, Reply::Wanted, turn),
         Err(NoGroup::NoSuchVbucket) => {
