@@ -1,7 +1,7 @@
 //! Whether there is memory for more, and whether writes are let in: memory and disk both have a
 //! say.
 
-use document::{Vbid, VbucketState};
+use document::{Key, Vbid, VbucketState};
 use vbucket::WriteCondition;
 
 use super::checkpoint_memory::CheckpointState;
@@ -17,15 +17,18 @@ impl Bucket {
     /// take all of it.
     ///
     /// # Errors
-    /// [`Refused::Blocked`], and [`Refused::NotMyVbucket`] instead where the vBucket is not active
-    /// here: whoever is told to come again comes here again.
+    /// [`Refused::Blocked`], and instead [`Refused::NotMyVbucket`] where the vBucket is not active
+    /// here, and [`Refused::UnknownCollection`] where it has no such collection: whoever is told to
+    /// come again comes here again.
     pub(crate) fn check_write_gate(
         &self,
         vbid: Vbid,
+        key: Key<'_>,
         condition: &WriteCondition,
         value_bytes: usize,
     ) -> Result<(), Refused> {
-        self.admit(vbid, condition, value_bytes).map_err(|refused| self.0.elsewhere(vbid, refused))
+        self.admit(vbid, condition, value_bytes)
+            .map_err(|refused| self.0.without_place(vbid, Some(key), refused))
     }
 
     fn admit(
@@ -82,27 +85,35 @@ impl Bucket {
         core.page_if_full() < core.memory.limits.backfill_bytes_max()
     }
 
-    /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
-    pub(crate) fn check_disk(&self, vbid: Vbid) -> Result<(), Refused> {
+    /// Like [`Bucket::check_write_gate`] for writes that make room in memory, of a document or of
+    /// the vBucket itself.
+    pub(crate) fn check_disk(&self, vbid: Vbid, key: Option<Key<'_>>) -> Result<(), Refused> {
         let core = &self.0;
         let open = core.disk.gate().check(0, u64::MAX, core.file_is_damaged(vbid));
         let checked = open.map_err(Refused::Blocked);
         let checked =
             checked.and_then(|()| core.check_room(core.memory.account.checkpoints_bytes()));
-        checked.map_err(|refused| core.elsewhere(vbid, refused))
+        checked.map_err(|refused| core.without_place(vbid, key, refused))
     }
 }
 
 impl BucketCore {
-    /// Why a write does not happen that was `refused` before its vBucket was looked at.
-    fn elsewhere(&self, vbid: Vbid, refused: Refused) -> Refused {
+    /// Why a write does not happen that was `refused` before its vBucket was looked at: there is no
+    /// place for it whatever else is short.
+    fn without_place(&self, vbid: Vbid, key: Option<Key<'_>>, refused: Refused) -> Refused {
         let Some(slot) = self.slot(vbid) else { return Refused::NotMyVbucket };
         let is_active = match slot.figures() {
             Some(vbucket) => vbucket.state() == VbucketState::Active,
             // One that is being loaded may be.
             None => !slot.is_absent(),
         };
-        if is_active { refused } else { Refused::NotMyVbucket }
+        if !is_active {
+            return Refused::NotMyVbucket;
+        }
+        let is_unknown = key.filter(|key| !key.is_in_default_collection()).is_some_and(|key| {
+            slot.lock().as_ref().is_some_and(|vbucket| vbucket.check_collection(key).is_err())
+        });
+        if is_unknown { Refused::UnknownCollection } else { refused }
     }
 
     /// What is acknowledged and in memory alone must fit on the disk, so that an orderly stop

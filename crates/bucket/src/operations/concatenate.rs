@@ -39,7 +39,7 @@ impl Bucket {
         addition: Addition<'_>,
     ) -> Result<Attempted<Written>, Refused> {
         let Addition { vbid, key, placement, added, condition } = addition;
-        self.check_write_gate(vbid, &condition, added.body.len())?;
+        self.check_write_gate(vbid, key, &condition, added.body.len())?;
         let condition = self.as_durable_as_configured(session, condition)?;
         let added = inflated_incoming(added)?;
         for _ in 0..ATTEMPTS_MAX {

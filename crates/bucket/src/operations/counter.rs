@@ -41,7 +41,7 @@ impl Bucket {
         request: CounterRequest,
         condition: WriteCondition,
     ) -> Result<Attempted<Counter>, Refused> {
-        self.check_write_gate(vbid, &condition, 0)?;
+        self.check_write_gate(vbid, key, &condition, 0)?;
         let condition = self.as_durable_as_configured(session, condition)?;
         for _ in 0..ATTEMPTS_MAX {
             let now = self.time_of(session);

@@ -64,13 +64,15 @@ impl Bucket {
         session: &mut Session,
         version: ForeignVersion<'_>,
     ) -> Result<Attempted<Mutation>, Refused> {
-        let vbid = version.vbid;
+        let ForeignVersion { vbid, key, .. } = version;
         match version.kind {
             // It makes room.
-            ForeignKind::Delete(_) if version.value.body.is_empty() => self.check_disk(vbid)?,
+            ForeignKind::Delete(_) if version.value.body.is_empty() => {
+                self.check_disk(vbid, Some(key))?;
+            }
             _ => {
                 let size = version.value.body.len();
-                self.check_write_gate(vbid, &WriteCondition::default(), size)?;
+                self.check_write_gate(vbid, key, &WriteCondition::default(), size)?;
             }
         }
         let now = self.time_of(session);
@@ -93,7 +95,7 @@ impl Bucket {
     /// Has the clock of a vBucket go on from `cas`, back as well: it had followed one that has run
     /// away.
     pub fn set_max_cas(&self, vbid: Vbid, cas: Cas) -> Result<(), Refused> {
-        self.check_disk(vbid)?;
+        self.check_disk(vbid, None)?;
         self.on_vbucket(vbid, |vbucket, _, effects| vbucket.set_max_cas(cas, effects))
             .ok_or(Refused::NotMyVbucket)
     }

@@ -70,7 +70,7 @@ impl Bucket {
         mutation: PathMutation<'_>,
     ) -> Result<Attempted<PathsChanged>, PathsRefused> {
         let PathMutation { vbid, key, request, condition, value_bytes, .. } = mutation;
-        self.check_write_gate(vbid, &condition, value_bytes)?;
+        self.check_write_gate(vbid, key, &condition, value_bytes)?;
         let condition = self.as_durable_as_configured(session, condition)?;
         let sees_deleted = request.document_flags().contains(DocumentFlags::ACCESS_DELETED);
         let visibility = if sees_deleted { Visibility::Deleted } else { Visibility::Live };

@@ -14,7 +14,7 @@ impl Bucket {
         key: Key<'_>,
         condition: WriteCondition,
     ) -> Result<Attempted<Written>, Refused> {
-        self.check_disk(vbid)?;
+        self.check_disk(vbid, Some(key))?;
         let condition = self.as_durable_as_configured(session, condition)?;
         let now = self.time_of(session);
         let result = self.attempt(session, vbid, |vbucket, effects| {

@@ -65,7 +65,7 @@ impl Bucket {
         tell: impl Fn(&Vbucket, Written) -> T,
     ) -> Result<Attempted<T>, Refused> {
         let Write { mode, vbid, key, meta, value, condition } = write;
-        self.check_write_gate(vbid, &condition, value.body.len())?;
+        self.check_write_gate(vbid, key, &condition, value.body.len())?;
         let (stored, datatype) = value.checked(self.0.memory.compression())?;
         let condition = self.as_durable_as_configured(session, condition)?;
         demands.check(&condition)?;
@@ -91,7 +91,7 @@ impl Bucket {
         mut builder: ItemBuilder,
         condition: WriteCondition,
     ) -> Result<Attempted<Written>, Refused> {
-        self.check_write_gate(vbid, &condition, builder.value().len())?;
+        self.check_write_gate(vbid, builder.key(), &condition, builder.value().len())?;
         check_size(builder.value().len())?;
         builder.set_datatype(json_bit(builder.value()));
         let condition = self.as_durable_as_configured(session, condition)?;
@@ -148,7 +148,7 @@ impl Bucket {
         key: Key<'_>,
         condition: WriteCondition,
     ) -> Result<Attempted<(Mutation, RevSeqno)>, Refused> {
-        self.check_disk(vbid)?;
+        self.check_disk(vbid, Some(key))?;
         let condition = self.as_durable_as_configured(session, condition)?;
         Demands::NoDurability.check(&condition)?;
         let now = self.time_of(session);

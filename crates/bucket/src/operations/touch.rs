@@ -17,7 +17,7 @@ impl Bucket {
         expiry: u32,
     ) -> Result<Attempted<Found>, Refused> {
         let condition = WriteCondition::default();
-        self.check_write_gate(vbid, &condition, 0)?;
+        self.check_write_gate(vbid, key, &condition, 0)?;
         for _ in 0..ATTEMPTS_MAX {
             let now = self.time_of(session);
             let found = self

@@ -5,11 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use bucket::{
-    ApplyConfig, BucketConfig, CompactionOrder, Completion, LifeError, Refused, WriteBlock,
+    Addition, ApplyConfig, BucketConfig, CompactionOrder, Completion, CounterRequest, Incoming,
+    LifeError, Placement, Refused, Write, WriteBlock,
 };
-use document::{Seqno, Vbid, VbucketState};
+use document::{ItemBuilder, ItemMeta, Key, Seqno, Vbid, VbucketState};
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
+use vbucket::{StoreMode, WriteCondition};
 
+use crate::collections;
 use crate::support::{DIRECTORY, Machine, No, OTHER, VBID, Waits, config, files_config};
 
 const RETRY: Duration = Duration::from_secs(1);
@@ -145,6 +148,42 @@ fn files_follow_the_journal_behind_one_that_cannot() {
     machine.evict(OTHER, "key").unwrap();
     assert_eq!(machine.get(OTHER, "key").unwrap(), b"newer");
     assert!(machine.bucket.statistics().applies_failed > 1, "the other is tried again, too");
+}
+
+#[test]
+fn a_write_for_which_there_is_no_collection_is_told_so_though_the_disk_is_full() {
+    let mut machine = Machine::with(files_config());
+    collections::create(&machine.bucket, "fruit");
+    machine.run();
+    machine.files.set_capacity(0);
+    machine.set(VBID, "key", b"value").unwrap();
+    machine.run();
+    let (bucket, session) = (machine.bucket.clone(), &mut machine.session);
+    let blocked = Refused::Blocked(WriteBlock::DiskFull);
+    let elsewhere = Vbid(500);
+    for (vbid, key, refused) in [
+        (VBID, &b"\0k"[..], blocked),
+        (VBID, b"\x08k", blocked),
+        (VBID, b"\x09k", Refused::UnknownCollection),
+        (elsewhere, b"\x08k", Refused::NotMyVbucket),
+        (elsewhere, b"\x09k", Refused::NotMyVbucket),
+    ] {
+        let key = Key::from_encoded(key).unwrap();
+        let (value, condition) = (Incoming::plain(b"1"), WriteCondition::default());
+        let addition = Addition { vbid, key, placement: Placement::Back, added: value, condition };
+        let count =
+            CounterRequest { is_increment: true, delta: 1, created_with: None, expiry: None };
+        let large = ItemBuilder::new(key, ItemMeta::default(), &[b'x'; 40_000]);
+        let refusals = [
+            bucket.store(session, Write::set(vbid, key, value)).unwrap_err(),
+            bucket.store_received(session, StoreMode::Set, vbid, large, condition).unwrap_err(),
+            bucket.concatenate(session, addition).unwrap_err(),
+            bucket.count(session, vbid, key, count, condition).unwrap_err(),
+            bucket.touch(session, vbid, key, 0).unwrap_err(),
+            bucket.delete(session, vbid, key, condition).unwrap_err(),
+        ];
+        assert_eq!(refusals, [refused; 6], "{key:?} of {vbid}");
+    }
 }
 
 #[test]

@@ -154,6 +154,8 @@ fn what_is_not_on_disk_is_never_evicted_and_keeps_writes_out_with_a_reason() {
         }
     };
     assert_eq!(refused, Refused::Blocked(WriteBlock::Memory));
+    let unknown = crate::collections::set(&mut machine, b"\x09k").unwrap_err();
+    assert_eq!(unknown, Refused::UnknownCollection, "no memory will let it in");
     assert_eq!(machine.bucket.statistics().ejected_count, 0);
     machine.run();
     // The pager pauses when it can do nothing.
