@@ -209,6 +209,10 @@ impl Connection {
             }
         }
         let Some(opcode) = Opcode::from_byte(frame.header.opcode) else {
+            // Nothing says that it may overtake others.
+            if self.parked_count > 0 {
+                return Step::Wait;
+            }
             count(&turn.bucket.commands.unknown_commands);
             self.fail(frame, turn, Status::UnknownCommand, "there is no such command");
             return Step::Next;

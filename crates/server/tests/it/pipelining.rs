@@ -162,6 +162,29 @@ fn a_request_that_waits_is_overtaken_only_where_that_was_negotiated() {
 }
 
 #[test]
+fn what_is_no_command_or_is_not_supported_is_answered_in_its_turn() {
+    const UNKNOWN: u16 = 0x81;
+    const NOT_SUPPORTED: u16 = 0x83;
+    for workers in [1, 4] {
+        let port = Port::with_workers(workers, ServerLimits::default());
+        for (opcode, status) in [(0xe8, UNKNOWN), (0x30, NOT_SUPPORTED), (0x28, NOT_SUPPORTED)] {
+            for features in [vec![0x07], vec![0x07, 0x0e]] {
+                let mut client = port.client(&features);
+                assert_eq!(client.ask(set(b"evicted", b"value")).status, 0);
+                while client.ask(frame(0x93).key(b"evicted")).status != 0 {}
+                let waits = get(b"evicted").opaque(1).bytes();
+                let wrong = frame(opcode).opaque(2).bytes();
+                client.send(&[waits, wrong, frame(0x0a).opaque(3).bytes()].concat());
+                let replies = [(); 3].map(|()| client.receive());
+                let order = replies.each_ref().map(|reply| reply.opaque);
+                assert_eq!(order, [1, 2, 3], "{opcode:#x} {features:?} {workers}");
+                assert_eq!(replies[1].status, status, "{opcode:#x}");
+            }
+        }
+    }
+}
+
+#[test]
 fn who_stops_asking_still_gets_the_answers() {
     let port = Port::open();
     for features in [vec![0x07], vec![0x07, 0x0e]] {
