@@ -133,8 +133,12 @@ impl ForeignVersion<'_> {
         if !xattr::is_well_formed(&plain) {
             return Err(Refused::BadXattrs);
         }
+        // Too many attributes of the system are no attributes; of users, and bodies, too much.
         let system_bytes = xattr::system_only(&plain).len();
-        if plain.len() - system_bytes > VALUE_SIZE_MAX || system_bytes > SYSTEM_XATTR_SIZE_MAX {
+        if system_bytes > SYSTEM_XATTR_SIZE_MAX {
+            return Err(Refused::BadXattrs);
+        }
+        if plain.len() - system_bytes > VALUE_SIZE_MAX {
             return Err(Refused::TooLarge);
         }
         let (section, body) = split_xattrs(&plain);

@@ -124,7 +124,16 @@ fn values_that_cannot_be_read_are_refused() {
     let system = xattrs(&[("_s", &value)], b"");
     let asked = version(KEEPS, name.as_key(), &system, 1);
     let result = bring(&mut machine, ForeignVersion { has_xattrs: true, ..asked });
-    assert_eq!(result, Err(No(Refused::TooLarge)));
+    assert_eq!(
+        result,
+        Err(No(Refused::BadXattrs)),
+        "attributes of the system have a room of 1 MiB"
+    );
+    let value = format!("\"{}\"", "x".repeat(20 << 20));
+    let of_users = xattrs(&[("u", &value)], b"");
+    let asked = version(KEEPS, name.as_key(), &of_users, 1);
+    let result = bring(&mut machine, ForeignVersion { has_xattrs: true, ..asked });
+    assert_eq!(result, Err(No(Refused::TooLarge)), "those of users share theirs with the body");
 }
 
 #[test]
