@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use auth::Privilege;
 use bucket::{Attempted, Bucket, ObservedState, Refused};
-use document::{CollectionId, Seqno, Vbid, VbucketState};
+use document::{Cas, CollectionId, Seqno, Vbid, VbucketState};
 use protocol::request::{AllVbSeqnos, DocumentKey, awaited_seqno, observed_keys, observed_uuid};
 use protocol::{Feature, Status};
 use vbucket::SeqnoStatus;
@@ -21,6 +21,8 @@ const OBSERVED_KEYS_MAX: usize = 128;
 /// for a bounded number of them: where it names more, or others ask at the same time, it might
 /// never come to its end.
 const OBSERVE_TIME_MAX: Duration = Duration::from_secs(5);
+
+const MICROS_PER_MILLI: u64 = 1000;
 
 /// OBSERVE.
 pub(super) fn observe(
@@ -65,9 +67,18 @@ pub(super) fn observe(
         answer.push(state_byte(seen.state));
         answer.extend_from_slice(&seen.cas.0.to_be_bytes());
     }
-    let content = Content { payload: Payload::Bytes(&answer), ..Content::default() };
+    let cas = Cas(observed_times(bucket));
+    let content = Content { cas, payload: Payload::Bytes(&answer), ..Content::default() };
     request.reply(connection).send(turn, content);
     Done::Answered
+}
+
+/// Milliseconds until a write is durable, on average, in the upper half; and until a replica has
+/// it, which is not measured, in the lower one. Source: docs/specification/protocol.md, section
+/// 14.1.
+fn observed_times(bucket: &Bucket) -> u64 {
+    let persistence_ms = bucket.timings().storage_age.snapshot().mean() / MICROS_PER_MILLI;
+    persistence_ms.min(u32::MAX.into()) << u32::BITS
 }
 
 /// Source: docs/specification/protocol.md, section 14.1.

@@ -150,6 +150,18 @@ fn observe_tells_where_each_key_is() {
 }
 
 #[test]
+fn observe_tells_how_long_writes_take_to_be_durable() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR]);
+    let asked = frame(0x92).value(b"\0\0\0\x01k");
+    assert_eq!(client.ask(asked.clone()).cas, 0, "nothing has become durable");
+    for took_us in [10_000, 30_000] {
+        port.bucket.timings().storage_age.record(took_us);
+    }
+    assert_eq!(client.ask(asked).cas, 20 << 32, "milliseconds, on average; and none for replicas");
+}
+
+#[test]
 fn old_clients_hear_of_locks_in_old_words() {
     let port = Port::open();
     for (features, locked, busy, not_locked) in
