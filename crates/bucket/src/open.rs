@@ -34,7 +34,7 @@ impl Bucket {
         let Surroundings { clock, files, pool, completions, entropy } = surroundings;
         let directory = BucketDirectory::open(&files, path, &config, &entropy)?;
         config.vbucket_count = directory.vbucket_count();
-        let manifest = ManifestStore::open(&files, path)?;
+        let manifest = ManifestStore::open(&files, path, config.max_ttl_seconds)?;
         let last_stop = directory.last_stop(&config)?;
         let bucket_type = directory.bucket_type();
         let options = storage::StoreOptions {

@@ -1,7 +1,6 @@
 //! Changing the manifest, and having vBuckets follow it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use document::{CollectionId, Manifest, ManifestCollection, ManifestEdit, ManifestError};
 use document::{ManifestScope, ScopeId, Vbid, manifest::DEFAULT_NAME};
@@ -50,20 +49,18 @@ impl Bucket {
     /// collection, or else by the bucket. Source: docs/specification/protocol.md, maxTTL.
     #[inline]
     pub fn max_ttl(&self, collection: CollectionId) -> Option<u32> {
-        let is_default = collection == CollectionId::DEFAULT;
-        let own = if is_default { None } else { self.0.manifest.max_ttl(collection) };
-        let seconds = own.unwrap_or_else(|| self.max_ttl_seconds());
+        let seconds = self.0.manifest.max_ttl(collection);
         (seconds > 0).then_some(seconds)
     }
 
     /// The longest life of a document whose collection says nothing of it, in seconds; 0: none.
     pub fn max_ttl_seconds(&self) -> u32 {
-        self.0.rules.max_ttl_seconds.load(Ordering::Relaxed)
+        self.0.manifest.bucket_max_ttl()
     }
 
     /// Changes it, for writes from now on.
     pub fn set_max_ttl_seconds(&self, seconds: u32) {
-        self.0.rules.max_ttl_seconds.store(seconds, Ordering::Relaxed);
+        self.0.manifest.set_bucket_max_ttl(seconds);
     }
 
     /// Whether it is known yet which manifest the bucket has; before that it cannot be changed.

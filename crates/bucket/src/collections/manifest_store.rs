@@ -1,7 +1,7 @@
 //! The bucket's manifest, in memory and in the bucket's directory.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use document::{CollectionId, Manifest, Map};
@@ -21,6 +21,11 @@ pub(crate) struct ManifestStore {
     /// Whether any collection says something of the life of its documents, and which do.
     limits_lives: AtomicBool,
     max_ttls: RwLock<Map<CollectionId, u32>>,
+    /// What the bucket says of the lives of documents whose collection says nothing.
+    bucket_max_ttl: AtomicU32,
+    /// What holds for documents of the default collection, which most writes are of. Changed, as
+    /// what it follows from, under the lock of `max_ttls`.
+    default_max_ttl: AtomicU32,
     /// Whether the file may have another one, which was refused: neither could be written. A start
     /// would take that, and drop what it drops.
     is_unsure: AtomicBool,
@@ -41,7 +46,13 @@ pub(crate) struct ManifestStore {
 
 impl ManifestStore {
     /// Reads the manifest of the bucket in `directory`; one that was never changed has none there.
-    pub(crate) fn open(files: &Arc<dyn Files>, directory: &Path) -> Result<Self, OpenError> {
+    /// `max_ttl` is how many seconds documents live at most whose collection does not say it; 0: as
+    /// long as they like.
+    pub(crate) fn open(
+        files: &Arc<dyn Files>,
+        directory: &Path,
+        max_ttl: u32,
+    ) -> Result<Self, OpenError> {
         let path = directory.join(MANIFEST_NAME);
         let found = match files.read_all(&path) {
             Ok(text) => Some(manifest_json::decode_file(&text).map_err(|what| {
@@ -58,6 +69,8 @@ impl ManifestStore {
             changing: Mutex::default(),
             limits_lives: AtomicBool::new(false),
             max_ttls: RwLock::default(),
+            bucket_max_ttl: AtomicU32::new(max_ttl),
+            default_max_ttl: AtomicU32::new(max_ttl),
             is_unsure: AtomicBool::new(false),
             keeper: Wakeable::default(),
             watcher: OnceLock::new(),
@@ -166,21 +179,43 @@ impl ManifestStore {
         Ok(())
     }
 
-    /// What the collection itself says of the longest life of its documents, in seconds; 0: there
-    /// is none, whatever the bucket says.
-    pub(super) fn max_ttl(&self, collection: CollectionId) -> Option<u32> {
+    /// The longest life of documents of a collection, in seconds, by itself or else by the bucket;
+    /// 0: there is none.
+    #[inline]
+    pub(super) fn max_ttl(&self, collection: CollectionId) -> u32 {
+        if collection == CollectionId::DEFAULT {
+            return self.default_max_ttl.load(Ordering::Relaxed);
+        }
         if !self.limits_lives.load(Ordering::Relaxed) {
-            return None;
+            return self.bucket_max_ttl();
         }
         let limits = self.max_ttls.read().unwrap_or_else(PoisonError::into_inner);
-        limits.get(&collection).copied()
+        limits.get(&collection).copied().unwrap_or_else(|| self.bucket_max_ttl())
+    }
+
+    pub(super) fn bucket_max_ttl(&self) -> u32 {
+        self.bucket_max_ttl.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_bucket_max_ttl(&self, seconds: u32) {
+        let limits = self.max_ttls.write().unwrap_or_else(PoisonError::into_inner);
+        self.bucket_max_ttl.store(seconds, Ordering::Relaxed);
+        self.settle_default_max_ttl(&limits);
+    }
+
+    fn settle_default_max_ttl(&self, limits: &Map<CollectionId, u32>) {
+        let own = limits.get(&CollectionId::DEFAULT).copied();
+        self.default_max_ttl.store(own.unwrap_or(self.bucket_max_ttl()), Ordering::Relaxed);
     }
 
     fn show(&self, manifest: Manifest) {
         let limited = |(_, it): (_, &document::ManifestCollection)| Some((it.id, it.max_ttl?));
         let limits: Map<_, _> = manifest.collections().filter_map(limited).collect();
         self.limits_lives.store(!limits.is_empty(), Ordering::Relaxed);
-        *self.max_ttls.write().unwrap_or_else(PoisonError::into_inner) = limits;
+        let mut shown = self.max_ttls.write().unwrap_or_else(PoisonError::into_inner);
+        self.settle_default_max_ttl(&limits);
+        *shown = limits;
+        drop(shown);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(manifest);
     }
 }

@@ -473,3 +473,33 @@ fn a_collection_that_holds_nothing_takes_less_than_1_kib_of_each_file() {
     machine.run();
     set(&mut machine, b"\x08k").unwrap();
 }
+
+#[test]
+fn the_default_collection_limits_the_lives_of_its_documents_when_its_manifest_says_so() {
+    let with = |uid: u64, max_ttl: &str| {
+        let json = format!(
+            r#"{{"uid":"{uid:x}","scopes":[{{"name":"_default","uid":"0","collections":[
+                {{"name":"_default","uid":"0"{max_ttl}}},{{"name":"fruit","uid":"8"}}]}}]}}"#
+        );
+        manifest_json::decode(json.as_bytes()).unwrap()
+    };
+    let mut machine = Machine::with(BucketConfig { max_ttl_seconds: 60, ..config() });
+    let lives = |machine: &Machine| {
+        [CollectionId::DEFAULT, FRUIT].map(|collection| machine.bucket.max_ttl(collection))
+    };
+    assert_eq!(lives(&machine), [Some(60), Some(60)]);
+    for (uid, said, own) in [
+        (1, r#","maxTTL":5"#, Some(5)),
+        (2, r#","maxTTL":0"#, None),
+        (3, "", Some(60)),
+        (4, r#","maxTTL":7"#, Some(7)),
+    ] {
+        machine.bucket.set_manifest(with(uid, said)).unwrap();
+        assert_eq!(lives(&machine), [own, Some(60)], "{said}");
+    }
+    machine.bucket.set_max_ttl_seconds(90);
+    assert_eq!(lives(&machine), [Some(7), Some(90)]);
+    machine.run();
+    let machine = machine.restart();
+    assert_eq!(lives(&machine), [Some(7), Some(60)], "as the manifest and the settings say");
+}
