@@ -15,6 +15,7 @@ mod s3;
 mod signature;
 mod spool;
 mod target;
+mod watch;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

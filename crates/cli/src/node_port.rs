@@ -101,6 +101,14 @@ impl NodePort {
         Ok(said)
     }
 
+    /// Whether the node answers at all within `patience`, whatever it says.
+    pub(crate) fn hear(&self, path: &str, patience: Duration) -> anyhow::Result<()> {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let request = request.config().timeout_global(Some(patience)).build();
+        self.authorized(request).call()?;
+        Ok(())
+    }
+
     /// Has the node do something: the status, and what it says in JSON.
     pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)]) -> anyhow::Result<(u16, Value)> {
         let request = self.agent.post(format!("{}{path}", self.url));

@@ -63,14 +63,16 @@ impl Moved {
 }
 
 /// Does `job` for each number below `jobs`, by `threads` threads. The results come in any order.
+/// `check` is asked again and again whether it makes sense to go on.
 ///
 /// # Errors
-/// The first of a job: no further ones begin.
+/// The first of a job, or of `check`: no further ones begin.
 pub(super) fn run<T: Send + 'static>(
     jobs: usize,
     threads: usize,
     moved: &Moved,
     bytes_expected: u64,
+    check: impl Fn() -> anyhow::Result<()>,
     job: impl Fn(usize) -> anyhow::Result<T> + Send + Sync + 'static,
 ) -> anyhow::Result<Vec<T>> {
     let (job, next) = (Arc::new(job), Arc::new(AtomicUsize::new(0)));
@@ -100,7 +102,7 @@ pub(super) fn run<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break Ok(()),
         }
-        if let Err(error) = progress.look(done.len(), moved) {
+        if let Err(error) = progress.look(done.len(), moved).and_then(|()| check()) {
             break Err(error);
         }
     };
@@ -165,13 +167,24 @@ mod tests {
 
     #[test]
     fn every_job_is_done_once_and_the_first_error_ends_all() {
-        let mut done = run(100, 7, &Moved::default(), 0, Ok).unwrap();
+        let mut done = run(100, 7, &Moved::default(), 0, || Ok(()), Ok).unwrap();
         done.sort_unstable();
         assert_eq!(done, (0..100).collect::<Vec<_>>());
         let job = |index| if index == 30 { bail!("job {index}") } else { Ok(index) };
-        let error = run(100, 3, &Moved::default(), 0, job).unwrap_err();
+        let error = run(100, 3, &Moved::default(), 0, || Ok(()), job).unwrap_err();
         assert_eq!(error.to_string(), "job 30");
-        assert!(run(0, 3, &Moved::default(), 0, Ok).unwrap().is_empty());
+        assert!(run(0, 3, &Moved::default(), 0, || Ok(()), Ok).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_makes_no_sense_any_more_ends_though_a_job_takes_long() {
+        let job = |index| {
+            platform::threads::pause(PARTING_MAX * 2);
+            Ok(index)
+        };
+        let check = || bail!("the other side is silent");
+        let error = run(1, 1, &Moved::default(), 0, check, job).unwrap_err();
+        assert_eq!(error.to_string(), "the other side is silent");
     }
 
     #[test]

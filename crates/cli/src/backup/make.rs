@@ -68,7 +68,8 @@ pub(super) fn make(
     let work = Work { parts, jobs, target, name, stored, moved: moved.clone() };
     let (name, target) = (work.name.clone(), Arc::clone(&work.target));
     let job = move |index| work.back_up(index);
-    let done = crew::run(job_count, arguments.parallel, &moved, bytes_expected, job);
+    let check = || held.check();
+    let done = crew::run(job_count, arguments.parallel, &moved, bytes_expected, check, job);
     let done = done.with_context(|| {
         format!(
             "the backup {name} is not complete, and cannot be restored; run the same command again \

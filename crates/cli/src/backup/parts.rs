@@ -1,7 +1,7 @@
 //! The parts of a backup: each node of a cluster has what is active on it, and together they have
 //! the bucket, or there is no backup.
 
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -11,17 +11,24 @@ use serde_json::Value;
 use super::held_backup::{Catalogue, HeldBackup, Listed};
 use super::manifest::BucketPart;
 use super::map::BucketMap;
+use super::watch::Watch;
 use crate::node_port::NodePort;
 
 /// How often a backup begins, while the map keeps changing.
 const ATTEMPTS_MAX: u32 = 5;
 /// Between two of them. Nodes let go of the parts of the one before meanwhile.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Between two looks at whether the nodes that begin their parts still answer.
+const LOOK: Duration = Duration::from_millis(250);
+/// Why nothing is stored.
+const NO_PART: &str = "a node that has vBuckets active gives no part, and nothing is stored";
 
 /// All parts of a backup; the nodes hold them as long as this lives.
 pub(super) struct HeldParts {
     pub(super) whole: Whole,
     held: Vec<HeldPart>,
+    /// Of the nodes that hold them.
+    watch: Watch,
 }
 
 /// What one node holds.
@@ -81,6 +88,12 @@ impl HeldParts {
         }
     }
 
+    /// # Errors
+    /// A node that holds a part does not answer any more.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        self.watch.check()
+    }
+
     /// Who has each part, and what is in it.
     pub(super) fn parts(&self) -> Vec<(NodePort, Catalogue)> {
         self.held.iter().map(|part| (part.port.clone(), part.held.catalogue.clone())).collect()
@@ -101,13 +114,14 @@ fn begin_once(
     let owning = map.owning_nodes().into_iter();
     let ports = owning.map(|node| Ok((node, port.at(map.url(node)?.to_owned()))));
     let ports = ports.collect::<anyhow::Result<Vec<_>>>()?;
-    let held = match begin_parts(ports, bucket)? {
+    let watch = Watch::begin(ports.iter().map(|(_, port)| port.clone()), bucket, patience)?;
+    let held = match begin_parts(ports, bucket, &watch)? {
         Ok(held) => held,
         Err(why) => return Ok(Err(why)),
     };
     let took = clock.now().since(began);
     let parts: Vec<_> = held.iter().map(|part| (part.node, &part.held.catalogue)).collect();
-    Ok(merge(&map, &parts, took)?.map(|whole| HeldParts { whole, held }))
+    Ok(merge(&map, &parts, took)?.map(|whole| HeldParts { whole, held, watch }))
 }
 
 /// Whether each vBucket has a node, and the nodes have this very map. One that hangs is heard of
@@ -132,8 +146,7 @@ fn check_nodes(
                 return Ok(Err(why));
             }
             Err(error) if owning.contains(&node) => {
-                let what = "a node that has vBuckets active gives no part, and nothing is stored";
-                return Err(error.context(what));
+                return Err(error.context(NO_PART));
             }
             // Nothing is missing without one that has nothing active.
             Ok(_) | Err(_) => {}
@@ -146,6 +159,7 @@ fn check_nodes(
 fn begin_parts(
     ports: Vec<(usize, NodePort)>,
     bucket: &str,
+    watch: &Watch,
 ) -> anyhow::Result<Result<Vec<HeldPart>, Unsettled>> {
     let (sender, begun) = mpsc::channel();
     for (node, port) in ports {
@@ -163,12 +177,17 @@ fn begin_parts(
     // Only threads have senders from here on.
     drop(sender);
     let (mut parts, mut unsettled) = (Vec::new(), None);
-    for part in begun {
-        match part? {
-            Ok(part) => parts.push(part),
-            // The others are waited for: a node holds few parts at a time, and the next attempt
-            // wants one, too.
-            Err(why) => unsettled = Some(why),
+    loop {
+        match begun.recv_timeout(LOOK) {
+            Ok(part) => match part? {
+                Ok(part) => parts.push(part),
+                // The others are waited for: a node holds few parts at a time, and the next attempt
+                // wants one, too.
+                Err(why) => unsettled = Some(why),
+            },
+            // One may take long to bring its files up to date, as long as it answers.
+            Err(RecvTimeoutError::Timeout) => watch.check().context(NO_PART)?,
+            Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     parts.sort_by_key(|part| part.node);
@@ -281,6 +300,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::map::tests::{map, revision};
+    use super::super::watch::tests::{PATIENCE, node};
     use super::*;
 
     const TOOK: Duration = Duration::from_secs(3);
@@ -334,6 +354,16 @@ mod tests {
         let swapped = merged(&[&part(&[2, 3], &[], &[]), &part(&[0, 1], &[], &[])]);
         assert!(swapped.unwrap().unwrap_err().contains("not active where the map says"));
         merged(&[]).unwrap_err();
+    }
+
+    #[test]
+    fn a_node_that_hangs_while_it_begins_its_part_is_heard_of() {
+        let port = node(0);
+        let watch = Watch::begin([port.clone()], "b", PATIENCE).unwrap();
+        let begun = begin_parts(vec![(0, port)], "b", &watch);
+        let Err(why) = begun else { panic!("a node that hangs has no part") };
+        let why = format!("{why:#}");
+        assert!(why.contains(NO_PART) && why.contains("does not answer any more"), "{why}");
     }
 
     #[test]

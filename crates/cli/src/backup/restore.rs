@@ -65,7 +65,7 @@ pub fn fetch(
     let work = Work { target, files, manifest, directory: directory.to_path_buf(), moved };
     let moved = work.moved.clone();
     let job = move |index: usize| work.fetch(index);
-    crew::run(jobs, arguments.parallel, &moved, restored.bytes, job)
+    crew::run(jobs, arguments.parallel, &moved, restored.bytes, || Ok(()), job)
         .with_context(|| format!("the backup {} cannot be restored", restored.backup))?;
     Ok(restored)
 }
