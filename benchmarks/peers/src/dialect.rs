@@ -120,6 +120,18 @@ impl Dialect {
         }
     }
 
+    /// The status of a response, where it has one.
+    pub fn status(self, response: &[u8]) -> Option<u16> {
+        match self {
+            Self::Redis | Self::Text => None,
+            Self::Memcached
+            | Self::Couchbase { .. }
+            | Self::CouchbaseDurable { .. }
+            | Self::CouchbaseNamed { .. }
+            | Self::SubDocument { .. } => binary::status(response),
+        }
+    }
+
     /// A response that is no success, for people.
     pub fn shown(self, response: &[u8]) -> String {
         match self {
@@ -128,7 +140,7 @@ impl Dialect {
             | Self::Couchbase { .. }
             | Self::CouchbaseDurable { .. }
             | Self::CouchbaseNamed { .. }
-            | Self::SubDocument { .. } => match binary::status(response) {
+            | Self::SubDocument { .. } => match self.status(response) {
                 Some(status) => format!("status {status:#x}"),
                 None => "no status".to_owned(),
             },
@@ -228,6 +240,10 @@ mod tests {
         assert!(Dialect::Text.says_unknown(b"SERVER_ERROR the binary protocol only\r\n"));
         assert!(!Dialect::Text.says_unknown(b"SERVER_ERROR out of memory\r\n"));
         assert_eq!(COUCHBASE.shown(&answer(0x83)), "status 0x83");
+        assert_eq!(
+            (COUCHBASE.status(&answer(0x83)), Dialect::Text.status(b"END")),
+            (Some(0x83), None)
+        );
         assert_eq!(Dialect::Text.shown(b"ERROR\r\n"), "ERROR");
     }
 }

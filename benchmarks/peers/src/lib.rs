@@ -1,5 +1,6 @@
 //! What the benchmarks share: servers as child processes, a load generator, and reports.
 
+pub mod batch_client;
 pub mod certificate;
 pub mod cluster;
 pub mod couchbase;
@@ -19,3 +20,4 @@ pub mod report;
 pub mod resident;
 pub mod servers;
 pub mod wire;
+pub mod zipf;

@@ -4,6 +4,7 @@
 use anyhow::Result;
 use peers::options::Options;
 use peers::report::{self, Figure};
+use peers::zipf::{EXPONENT, Zipf};
 use platform::Random;
 use serde_json::json;
 use vbucket::eviction::{
@@ -16,7 +17,6 @@ const DOCUMENTS: usize = 500_000;
 const DOCUMENTS_QUICK: usize = 20_000;
 /// Reads for each document, the first half of them to fill memory and not counted.
 const READS_PER_DOCUMENT: usize = 20;
-const ZIPF_EXPONENT: f64 = 0.99;
 /// Quota by size of all documents, in percent.
 const MEMORY_PERCENTS: [usize; 5] = [5, 10, 20, 40, 60];
 const LOW_WATERMARK: f64 = 0.75;
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     let zipf = Zipf::new(documents);
     println!(
         "{documents} documents of one size, {READS_PER_DOCUMENT} reads each, \
-         Zipf({ZIPF_EXPONENT}), watermarks {LOW_WATERMARK} and {HIGH_WATERMARK} of the quota\n"
+         Zipf({EXPONENT}), watermarks {LOW_WATERMARK} and {HIGH_WATERMARK} of the quota\n"
     );
     println!(
         "{:<12} {:>8} {:>12} {:>18} {:>12}",
@@ -158,42 +158,6 @@ impl<'a> Reads<'a> {
         let offset = document.wrapping_mul(0x9e37_79b1) % documents;
         let turns = (self.done * DRIFTS + offset * (run / documents)) / run;
         (document + turns * 7919) % documents
-    }
-}
-
-/// Documents whose popularity falls with their rank; ranks are spread over all numbers.
-struct Zipf {
-    /// By rank: the probability of it and all before.
-    cumulated: Vec<f64>,
-    by_rank: Vec<usize>,
-}
-
-impl Zipf {
-    fn new(documents: usize) -> Self {
-        let mut sum = 0.0;
-        let mut cumulated: Vec<f64> = (1..=documents)
-            .map(|rank| {
-                sum += (rank as f64).powf(-ZIPF_EXPONENT);
-                sum
-            })
-            .collect();
-        cumulated.iter_mut().for_each(|part| *part /= sum);
-        let mut by_rank: Vec<usize> = (0..documents).collect();
-        let mut random = Random::from_seed(2);
-        for end in (2..=documents).rev() {
-            by_rank.swap(end - 1, random.below(end as u64) as usize);
-        }
-        Self { cumulated, by_rank }
-    }
-
-    fn documents(&self) -> usize {
-        self.by_rank.len()
-    }
-
-    fn draw(&self, random: &mut Random) -> usize {
-        let point = random.below(1 << 53) as f64 / (1_u64 << 53) as f64;
-        let rank = self.cumulated.partition_point(|&part| part < point);
-        self.by_rank[rank.min(self.by_rank.len() - 1)]
     }
 }
 
