@@ -55,6 +55,11 @@ const BENCHES: &[Bench] = &[
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "fragmentation", "--"],
     },
     Bench {
+        name: "churn",
+        about: "resident memory by used memory under overwrites and deletions of all sizes",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "churn", "--"],
+    },
+    Bench {
         name: "insertions",
         about: "the longest insertion into a vBucket, beside a table that is rebuilt whole",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "insertions", "--"],

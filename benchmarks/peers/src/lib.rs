@@ -2,6 +2,7 @@
 
 pub mod batch_client;
 pub mod certificate;
+pub mod churn;
 pub mod cluster;
 pub mod couchbase;
 pub mod dcp_reader;
