@@ -60,6 +60,11 @@ const BENCHES: &[Bench] = &[
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "churn", "--"],
     },
     Bench {
+        name: "soak",
+        about: "an hour of mixed load: whether speed, memory and disk stay, and data is there",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "soak", "--"],
+    },
+    Bench {
         name: "insertions",
         about: "the longest insertion into a vBucket, beside a table that is rebuilt whole",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "insertions", "--"],

@@ -13,6 +13,9 @@ const SASL_STEP: u8 = 0x22;
 const SELECT_BUCKET: u8 = 0x89;
 const STAT: u8 = 0x10;
 const GET_ALL_VB_SEQNOS: u8 = 0x48;
+const SET_PARAM: u8 = 0x82;
+/// A group of parameters. The node goes by their names.
+const CONFIGURATION: u32 = 6;
 const COLLECTIONS_SET_MANIFEST: u8 = 0xb9;
 const RANGE_SCAN_CREATE: u8 = 0xda;
 const RANGE_SCAN_CONTINUE: u8 = 0xdb;
@@ -91,6 +94,16 @@ pub fn statistics(stream: &mut TcpStream, group: &str) -> Result<Vec<(String, St
         }
         found.push((String::from_utf8(key)?, String::from_utf8(value)?));
     }
+}
+
+/// Gives the selected bucket's parameter of this name another value.
+pub fn set_parameter(stream: &mut TcpStream, name: &str, value: &str) -> Result<()> {
+    let (key, value, extras) = (name.as_bytes(), value.as_bytes(), &CONFIGURATION.to_be_bytes());
+    Request { opcode: SET_PARAM, key, value, extras, ..EMPTY }.send(stream)?;
+    let (status, _, reason) = receive(stream)?;
+    let reason = String::from_utf8_lossy(&reason);
+    ensure!(status == 0, "SET_PARAM {name}: status {status:#x} {reason}");
+    Ok(())
 }
 
 /// The sum of the high seqnos of all vBuckets that the node has.

@@ -20,5 +20,6 @@ pub mod process_stat;
 pub mod report;
 pub mod resident;
 pub mod servers;
+pub mod soak;
 pub mod wire;
 pub mod zipf;

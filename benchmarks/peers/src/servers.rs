@@ -18,6 +18,8 @@ const START_TIME_MAX: Duration = Duration::from_secs(20);
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(2);
 const PASSWORD: &str = "password";
+/// Of the node, below the directory that it is given.
+const DATA: &str = "data";
 
 /// Which program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub struct Server {
     pub data_port: Option<(SocketAddr, Login)>,
     /// Where it speaks TLS, if it was started for that. Settee's is that of SDKs.
     pub tls_address: Option<SocketAddr>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Program {
@@ -147,14 +149,8 @@ impl Server {
         let child = child.with_context(|| format!("cannot start {}", program.name()))?;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let child = EndedChild(child);
-        let mut server = Self {
-            child,
-            program,
-            address,
-            data_port: None,
-            tls_address: None,
-            _directory: directory,
-        };
+        let mut server =
+            Self { child, program, address, data_port: None, tls_address: None, directory };
         server.wait_until_it_serves()?;
         Ok(server)
     }
@@ -167,6 +163,11 @@ impl Server {
     /// The process.
     pub fn pid(&self) -> u32 {
         self.child.0.id()
+    }
+
+    /// Where it keeps its data, and nothing else is.
+    pub fn data_directory(&self) -> PathBuf {
+        self.directory.path().join(DATA)
     }
 
     /// Waits until everything written is on disk, where there is a disk.
@@ -202,7 +203,7 @@ impl Server {
         if self.program != Program::Settee {
             return Ok(TcpStream::connect(self.address).is_ok());
         }
-        let Ok(text) = std::fs::read_to_string(self._directory.path().join("ready")) else {
+        let Ok(text) = std::fs::read_to_string(self.directory.path().join("ready")) else {
             return Ok(false);
         };
         // The file may be half written.
@@ -274,7 +275,7 @@ fn settee_command(binary: &Path, directory: &Path, threads: usize) -> Command {
     command.args(["--host", "127.0.0.1", "--port", "0"]);
     command.args(["--management-port", "0", "--memcached-port", "0", "--memory-quota", "8GiB"]);
     command.args(["--password", PASSWORD, "--log-level", "error"]);
-    command.arg("--data-dir").arg(directory.join("data"));
+    command.arg("--data-dir").arg(directory.join(DATA));
     command.arg("--ready-file").arg(directory.join("ready"));
     command
 }
