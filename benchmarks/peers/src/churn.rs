@@ -13,6 +13,7 @@ use crate::batch_client::{BATCH, BatchClient, Failed, log_uniform_size};
 use crate::dialect::{Dialect, Operation};
 use crate::fragmentation::Phase;
 use crate::load::Target;
+use crate::resident::Resident;
 use crate::servers::{Program, Server};
 
 /// Values are 2^n to 2^m bytes, logarithmically uniform: 2.4 kB on average.
@@ -73,6 +74,8 @@ impl Size {
 pub struct Stretch {
     /// The node.
     pub phase: Phase,
+    /// What it occupies, by kinds of mappings.
+    pub resident: Resident,
     /// Requests that were answered.
     pub answered: u64,
     /// Of them, what was not carried out.
@@ -110,14 +113,17 @@ pub fn measure(
             failed = failed.and(more);
         }
         let phase = Phase::take(number.to_string(), &server, &mut client)?;
-        stretches.push(Stretch { phase, answered, failed, duration: began.elapsed() });
+        let resident = Resident::of(server.pid())?;
+        let duration = began.elapsed();
+        stretches.push(Stretch { phase, resident, answered, failed, duration });
         stretches.last().into_iter().for_each(&mut note);
     }
     server.wait_until_flushed()?;
     std::thread::sleep(size.settle);
     let phase = Phase::take("settled".to_owned(), &server, &mut client)?;
+    let resident = Resident::of(server.pid())?;
     let (failed, duration) = (Failed::default(), size.settle);
-    stretches.push(Stretch { phase, answered: 0, failed, duration });
+    stretches.push(Stretch { phase, resident, answered: 0, failed, duration });
     stretches.last().into_iter().for_each(note);
     Ok(stretches)
 }

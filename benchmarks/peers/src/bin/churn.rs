@@ -18,8 +18,18 @@ fn main() -> Result<()> {
     let (options, size) = from_command_line()?;
     pin_thread(&[generator_core()])?;
     println!(
-        "{:<10} {:<8} {:>9} {:>9} {:>9} {:>12} {:>9} {:>7}",
-        "", "", "writes/s", "refused", "missing", "resident MB", "used MB", "ratio"
+        "{:<10} {:<8} {:>9} {:>8} {:>8} {:>12} {:>8} {:>8} {:>8} {:>8} {:>7}",
+        "",
+        "",
+        "writes/s",
+        "refused",
+        "missing",
+        "resident MB",
+        "slabs",
+        "other",
+        "files",
+        "used MB",
+        "ratio"
     );
     let mut figures = Vec::new();
     for kind in &KINDS {
@@ -59,13 +69,16 @@ fn from_command_line() -> Result<(Options, Size)> {
 
 fn print(kind: &Kind, stretch: &Stretch) {
     println!(
-        "{:<10} {:<8} {:>9.0} {:>9} {:>9} {:>12.1} {:>9.1} {:>7.3}",
+        "{:<10} {:<8} {:>9.0} {:>8} {:>8} {:>12.1} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>7.3}",
         kind.name,
         stretch.phase.name,
         stretch.answered as f64 / stretch.duration.as_secs_f64(),
         stretch.failed.refused,
         stretch.failed.missing,
         stretch.phase.resident_bytes as f64 / MEGABYTE,
+        stretch.resident.slabs as f64 / MEGABYTE,
+        stretch.resident.other as f64 / MEGABYTE,
+        stretch.resident.files as f64 / MEGABYTE,
         stretch.phase.used_bytes as f64 / MEGABYTE,
         stretch.phase.ratio(),
     );
