@@ -41,6 +41,7 @@ pub(crate) use rounds::Rounds;
 use self::checkpoint_memory::CheckpointMarks;
 use self::destroyers::Destroyers;
 use self::ephemeral::EphemeralSettings;
+use self::expiry_pager::ExpiryPager;
 use self::pager::Pager;
 use self::recovery_state::CheckpointRecovery;
 use crate::config::BucketConfig;
@@ -65,6 +66,8 @@ pub(crate) struct Memory {
     /// What a bucket without files does instead, and who forgets its tombstones.
     ephemeral: EphemeralSettings,
     purger: Wakeable,
+    /// Deletes documents whose time is over.
+    expiry_pager: ExpiryPager,
     /// Brings keys back that are to stay.
     key_loader: Wakeable,
     /// Keeps frequency counters comparable.
@@ -105,6 +108,7 @@ impl Memory {
             compressor: Wakeable::default(),
             ephemeral: EphemeralSettings::new(config),
             purger: Wakeable::default(),
+            expiry_pager: ExpiryPager::new(config.expiry_pager_interval),
             key_loader: Wakeable::default(),
             decayer: Wakeable::default(),
             quota_change: Wakeable::default(),

@@ -48,7 +48,7 @@ pub enum ShownIn {
 }
 
 /// All parameters, in the order in which a refusal lists them.
-pub static PARAMETERS: [RuntimeParameter; 21] = [
+pub static PARAMETERS: [RuntimeParameter; 22] = [
     threads("num_reader_threads", "Threads that read files for clients", TaskKind::Reader),
     threads("num_writer_threads", "Threads that write files behind clients", TaskKind::Writer),
     threads("num_auxio_threads", "Threads for other work with files", TaskKind::AuxIo),
@@ -167,6 +167,17 @@ pub static PARAMETERS: [RuntimeParameter; 21] = [
             default: |_| ClockRules::default().future_cas(),
             read: |bucket| bucket.clock_rules().future_cas(),
             set: Set::Always(|bucket, strategy| bucket.clock_rules().set_future_cas(strategy)),
+        }),
+    },
+    RuntimeParameter {
+        name: "exp_pager_stime",
+        help: "Time between two searches for documents whose time is over",
+        of: Buckets::All,
+        shown_in: ShownIn::Config,
+        value: Value::Seconds(Access {
+            default: |config| config.expiry_pager_interval.as_secs(),
+            read: Bucket::expiry_pager_interval_seconds,
+            set: Set::Always(Bucket::set_expiry_pager_interval_seconds),
         }),
     },
     RuntimeParameter {

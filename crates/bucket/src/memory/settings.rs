@@ -1,6 +1,8 @@
 //! What operators change while the bucket is in use about how it keeps its values, and about what a
 //! bucket without files does.
 
+use std::time::Duration;
+
 use crate::config::CompressionMode;
 use crate::config::{BucketType, FullPolicy};
 use crate::core::Bucket;
@@ -59,6 +61,17 @@ impl Bucket {
     pub fn set_tombstone_purge_interval_seconds(&self, seconds: u64) {
         self.0.memory.ephemeral.set_purge_interval_seconds(seconds);
         self.0.memory.purger.snooze(self.0.memory.ephemeral.purge_interval());
+    }
+
+    /// Seconds between two searches for documents whose time is over.
+    pub fn expiry_pager_interval_seconds(&self) -> u64 {
+        self.0.memory.expiry_pager.interval().as_secs()
+    }
+
+    /// Changes how many seconds there are between two searches for documents whose time is over, at
+    /// least one; the next one comes after so many from now.
+    pub fn set_expiry_pager_interval_seconds(&self, seconds: u64) {
+        self.0.memory.expiry_pager.set_interval(Duration::from_secs(seconds.max(1)));
     }
 
     /// Whether the bucket refuses new documents for good when its memory is full.

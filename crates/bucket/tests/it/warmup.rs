@@ -153,6 +153,14 @@ fn the_expiry_pager_deletes_what_nobody_reads() {
     let statistics = machine.bucket.statistics();
     assert_eq!((statistics.document_count, statistics.tombstone_count), (1, 0));
     assert_eq!((statistics.vbuckets.expirations, statistics.expiry_pager_rounds), (250, 1));
+
+    let soon = machine.clock.wall_time().seconds() + 1;
+    machine.store(StoreMode::Set, VBID, "later", b"value", soon).unwrap();
+    machine.bucket.set_expiry_pager_interval_seconds(5);
+    machine.advance(Duration::from_secs(6));
+    assert_eq!(machine.bucket.statistics().document_count, 1, "another interval holds at once");
+    machine.advance(Duration::from_secs(5));
+    assert_eq!(machine.bucket.statistics().expiry_pager_rounds, 3);
     let mut machine = machine.power_cut(0);
     machine.run();
     assert_eq!(machine.bucket.statistics().document_count, 1);

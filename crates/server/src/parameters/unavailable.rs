@@ -45,7 +45,6 @@ const PARAMETERS: [(Why, &[&str]); 12] = [
             "compaction_max_concurrent_ratio",
             "defragmenter_chunk_duration",
             "defragmenter_interval",
-            "exp_pager_stime",
             "flush_batch_max_bytes",
             "fsync_after_every_n_bytes_written",
             "ht_temp_items_allowed_percent",

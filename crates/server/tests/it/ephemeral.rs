@@ -46,6 +46,7 @@ fn statistics_and_parameters_are_those_of_an_ephemeral_bucket() {
         ("ep_ephemeral_full_policy", "auto_delete"),
         ("ep_ephemeral_metadata_purge_age", "60"),
         ("ep_ephemeral_metadata_purge_interval", "60"),
+        ("ep_exp_pager_stime", "600"),
     ] {
         assert_eq!(config[name], value, "{name}");
     }
@@ -69,6 +70,8 @@ fn statistics_and_parameters_are_those_of_an_ephemeral_bucket() {
     }
     let with_disk = Port::open();
     let mut client = with_disk.client(&[0x07]);
+    assert_eq!(client.ask(parameter("exp_pager_stime", "7")).status, 0);
+    assert_eq!(statistics(&mut client, "config")["ep_exp_pager_stime"], "7");
     for (name, value) in names {
         assert_eq!(
             client.ask(parameter(name, value)).status,

@@ -76,7 +76,6 @@ pub(super) fn config(
     emitter.emit("ep_defragmenter_interval", config.defragmenter_interval.as_secs_f64());
     let chunk = config.defragmenter_chunk_duration;
     emitter.emit("ep_defragmenter_chunk_duration", chunk.as_millis());
-    emitter.emit("ep_exp_pager_stime", config.expiry_pager_interval.as_secs());
     emitter.emit("ep_seqno_persistence_timeout", config.seqno_persistence_timeout.as_secs());
     emitter.emit("ep_flush_batch_max_bytes", config.flush_batch_bytes_max);
     emitter.emit("ep_max_num_flushers", bucket::Persistence::flusher_count(config.persistence));
