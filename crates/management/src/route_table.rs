@@ -169,9 +169,7 @@ pub const REST_ROUTES: &[RestRoute] = &[
         "A bucket's configuration, and again whenever it changes",
     ),
     route("GET", "/pools/default/buckets", None, "All buckets that the user may see"),
-    route("GET", "/pools/default/buckets/", None, "All buckets that the user may see"),
     route("POST", "/pools/default/buckets", on_node(Privilege::BucketCreate), "Create a bucket"),
-    route("POST", "/pools/default/buckets/", on_node(Privilege::BucketCreate), "Create a bucket"),
     route(
         "GET",
         BUCKET,

@@ -37,8 +37,11 @@ mod wanted_manifest;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::Uri;
+use axum::http::uri::PathAndQuery;
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use axum::routing::{delete, get, patch, post, put};
 
 pub use self::bucket_form::new_bucket_order;
@@ -76,14 +79,43 @@ pub(crate) fn router(context: Arc<Context>) -> Router {
         .route("/uilogout", post(console::sign_out))
         .layer(middleware::from_fn_with_state(context.clone(), read_sign_in))
         .layer(middleware::from_fn(refuse_other_sites));
-    Router::new()
+    let routes = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/ui", get(console::begin))
-        .route("/ui/", get(console::page))
+        .route(CONSOLE, get(console::page))
         .route("/ui/{file}", get(console::file))
         .merge(signing_in)
         .merge(known_users_only)
-        .with_state(context)
+        .with_state(context);
+    // Around them, as what is around a single route comes behind its choice.
+    Router::new().fallback_service(routes).layer(middleware::from_fn(drop_slash_at_end))
+}
+
+async fn drop_slash_at_end(mut request: Request, next: Next) -> Response {
+    if let Some(uri) = without_slash_at_end(request.uri()) {
+        *request.uri_mut() = uri;
+    }
+    next.run(request).await
+}
+
+/// The page whose files are beside it: it is the one path that needs the slash at its end.
+const CONSOLE: &str = "/ui/";
+
+/// A slash at the end of a path means nothing, as with the original: its clients write one behind
+/// some paths, such as that of all buckets. `None` where there is none.
+fn without_slash_at_end(uri: &Uri) -> Option<Uri> {
+    let path = uri.path();
+    let without = path.trim_end_matches('/');
+    if without.len() == path.len() || without.is_empty() || path == CONSOLE {
+        return None;
+    }
+    let target = match uri.query() {
+        Some(query) => format!("{without}?{query}"),
+        None => without.to_owned(),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 fn cluster_routes() -> Router<Arc<Context>> {
@@ -108,13 +140,11 @@ fn cluster_routes() -> Router<Arc<Context>> {
 }
 
 fn bucket_routes() -> Router<Arc<Context>> {
-    let all = get(buckets::list).post(bucket_changes::create);
     Router::new()
         .route("/pools/default/b/{bucket}", get(buckets::terse))
         .route("/pools/default/bs/{bucket}", get(streaming::bucket))
         .route("/pools/default/bucketsStreaming/{bucket}", get(streaming::bucket))
-        .route("/pools/default/buckets", all.clone())
-        .route("/pools/default/buckets/", all)
+        .route("/pools/default/buckets", get(buckets::list).post(bucket_changes::create))
         .route(
             "/pools/default/buckets/{bucket}",
             get(buckets::verbose).post(bucket_changes::change).delete(bucket_changes::delete),

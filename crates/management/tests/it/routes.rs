@@ -148,12 +148,10 @@ const ROUTES: &[Route] = &[
     ("GET", "/pools/default/b/other", 404, &[]),
     ("GET", "/pools/default/bs/other", 404, &[]),
     ("GET", "/pools/default/buckets", 200, &["/0/name", "/0/quota/rawRAM"]),
-    ("GET", "/pools/default/buckets/", 200, &["/0/name", "/0/quota/rawRAM"]),
     ("GET", "/pools/default/buckets/default", 200, VERBOSE),
     ("GET", "/pools/default/buckets/default?skipMap=true", 200, VERBOSE),
     ("GET", "/pools/default/buckets/other", 404, &[]),
     ("POST", "/pools/default/buckets", 400, &["/errors/name", "/errors/ramQuota"]),
-    ("POST", "/pools/default/buckets/", 400, &["/errors/name"]),
     ("POST", "/pools/default/buckets/default", 200, &[]),
     ("POST", "/pools/default/buckets/other", 404, &[]),
     ("DELETE", "/pools/default/buckets/other", 404, &[]),
@@ -216,6 +214,40 @@ fn every_route_answers_with_the_status_and_fields_that_clients_need() {
             assert!(json.pointer(pointer).is_some(), "{method} {target} {pointer}: {json}");
         }
     }
+}
+
+#[test]
+fn a_slash_at_the_end_of_a_path_means_nothing() {
+    let port = RestPort::start();
+    let mut client = port.connect();
+    for (method, target, status, pointer) in [
+        ("GET", "/", 200, "/pools"),
+        ("GET", "/pools/", 200, "/uuid"),
+        ("GET", "/pools/default/", 200, "/nodes/0/status"),
+        // As the Java SDK writes it.
+        ("GET", "/pools/default/buckets/", 200, "/0/quota/rawRAM"),
+        ("POST", "/pools/default/buckets/", 400, "/errors/name"),
+        ("GET", "/pools/default/buckets/default/?skipMap=true", 200, "/quota/rawRAM"),
+        ("GET", "/pools/default/buckets/other/", 404, ""),
+        ("GET", "/pools/default/buckets/default/scopes//", 200, "/scopes/0/name"),
+        ("GET", "/settings/rbac/users/local/Administrator/", 200, "/id"),
+        // No name is no request for all.
+        ("DELETE", "/settings/rbac/users/local/", 405, ""),
+        ("DELETE", "/pools/default/buckets/", 405, ""),
+        ("GET", "/pools/default/stats/range/kv_curr_items/?bucket=default", 200, "/data/0/metric"),
+        ("GET", "/no/such/thing/", 404, ""),
+    ] {
+        let answer = client.ask(method, target, "");
+        assert_eq!(answer.status, status, "{method} {target}: {answer:?}");
+        if !pointer.is_empty() {
+            assert!(answer.json().pointer(pointer).is_some(), "{method} {target}: {answer:?}");
+        }
+    }
+    // But where files are beside it.
+    assert_eq!(
+        (client.ask("GET", "/ui/", "").status, client.ask("GET", "/ui", "").status),
+        (200, 303)
+    );
 }
 
 #[test]
