@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use document::uri::escaped;
 use serde_json::Value;
 
 use crate::node_arguments::NodeArguments;
-use crate::node_port::{NodePort, in_path};
+use crate::node_port::NodePort;
 use crate::table::Table;
 
 const BUCKETS: &str = "/pools/default/buckets";
@@ -194,7 +195,7 @@ fn row(bucket: &Value) -> Vec<String> {
 }
 
 fn path_of(name: &str) -> String {
-    format!("{BUCKETS}/{}", in_path(name))
+    format!("{BUCKETS}/{}", escaped(name))
 }
 
 #[cfg(test)]

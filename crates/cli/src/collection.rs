@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
+use document::uri::escaped;
 use serde_json::Value;
 
 use crate::node_arguments::NodeArguments;
-use crate::node_port::in_path;
 use crate::table::Table;
 
 /// List, create and drop the scopes and collections of a running node's bucket
@@ -81,16 +81,16 @@ Examples:
 pub fn run(arguments: &CollectionArguments) -> anyhow::Result<ExitCode> {
     let node = &arguments.node;
     let (port, bucket) = node.find()?;
-    let scopes = format!("/pools/default/buckets/{}/scopes", in_path(&bucket));
+    let scopes = format!("/pools/default/buckets/{}/scopes", escaped(&bucket));
     let answer = match &arguments.action {
         Action::List => {
             node.show(&port, &scopes, table)?;
             return Ok(ExitCode::SUCCESS);
         }
         Action::CreateScope { scope } => port.post(&scopes, &[("name", scope.as_str())])?,
-        Action::DropScope { scope } => port.delete(&format!("{scopes}/{}", in_path(scope)))?,
+        Action::DropScope { scope } => port.delete(&format!("{scopes}/{}", escaped(scope)))?,
         Action::Create { path, max_ttl, history } => {
-            let collections = format!("{scopes}/{}/collections", in_path(&path.scope));
+            let collections = format!("{scopes}/{}/collections", escaped(&path.scope));
             let (max_ttl, history) =
                 (max_ttl.map(|it| it.to_string()), history.map(|it| it.to_string()));
             let mut fields = vec![("name", path.collection.as_str())];
@@ -99,8 +99,8 @@ pub fn run(arguments: &CollectionArguments) -> anyhow::Result<ExitCode> {
             port.post(&collections, &fields)?
         }
         Action::Drop { path } => {
-            let collections = format!("{scopes}/{}/collections", in_path(&path.scope));
-            port.delete(&format!("{collections}/{}", in_path(&path.collection)))?
+            let collections = format!("{scopes}/{}/collections", escaped(&path.scope));
+            port.delete(&format!("{collections}/{}", escaped(&path.collection)))?
         }
     };
     node.accept(&port, answer)?;

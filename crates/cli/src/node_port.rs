@@ -199,17 +199,6 @@ fn reasons(answer: &Value) -> Vec<&str> {
     reasons.chain(answer.get("_").and_then(Value::as_str)).chain(answer.as_str()).collect()
 }
 
-/// A name as a part of a path; it may have any character in it.
-pub(crate) fn in_path(name: &str) -> String {
-    let encoded = name.bytes().map(|byte| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-            char::from(byte).to_string()
-        }
-        other => format!("%{other:02X}"),
-    });
-    encoded.collect()
-}
-
 /// The URL of the REST port, by the cluster's configuration.
 fn ask_data_port(server: &ServerArguments) -> anyhow::Result<String> {
     let mut target = server.target()?;
@@ -238,12 +227,6 @@ fn ask_data_port(server: &ServerArguments) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn any_name_has_a_path() {
-        assert_eq!(in_path("bob.b-1"), "bob.b-1");
-        assert_eq!(in_path("a/b \u{fc}"), "a%2Fb%20%C3%BC");
-    }
 
     #[test]
     fn a_node_says_why_in_several_forms() {

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use document::uri::escaped;
 use platform::redaction::Secret;
 use serde_json::Value;
 
 use crate::node_arguments::NodeArguments;
-use crate::node_port::in_path;
 use crate::table::Table;
 
 const USERS: &str = "/settings/rbac/users/local";
@@ -117,7 +117,7 @@ fn role(role: &Value) -> String {
 }
 
 fn path_of(name: &str) -> String {
-    format!("{USERS}/{}", in_path(name))
+    format!("{USERS}/{}", escaped(name))
 }
 
 #[cfg(test)]

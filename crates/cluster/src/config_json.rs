@@ -1,6 +1,7 @@
 //! The maps as JSON documents, in the one form that all SDKs accept. Source:
 //! docs/specification/clients.md, section 5.
 
+use document::uri::escaped;
 use serde_json::{Value, json};
 
 use crate::cluster_map::{BucketMap, ClusterMap, NodeAddress};
@@ -80,17 +81,18 @@ impl ClusterMap {
                 })
             })
             .collect();
+        let path = escaped(name);
         let map: Vec<Vec<i64>> = chains.iter().map(|chain| chain_numbers(chain)).collect();
         json!({
             "name": name,
             "uuid": uuid.to_string(),
             "nodeLocator": "vbucket",
-            "uri": format!("/pools/default/buckets/{name}?bucket_uuid={uuid}"),
-            "streamingUri": format!("/pools/default/bucketsStreaming/{name}?bucket_uuid={uuid}"),
+            "uri": format!("/pools/default/buckets/{path}?bucket_uuid={uuid}"),
+            "streamingUri": format!("/pools/default/bucketsStreaming/{path}?bucket_uuid={uuid}"),
             "bucketCapabilitiesVer": "",
             "bucketCapabilities": capabilities,
             "collectionsManifestUid": format!("{manifest_uid:x}"),
-            "ddocs": {"uri": format!("/pools/default/buckets/{name}/ddocs")},
+            "ddocs": {"uri": format!("/pools/default/buckets/{path}/ddocs")},
             "nodes": nodes,
             "vBucketServerMap": {
                 "hashAlgorithm": "CRC",

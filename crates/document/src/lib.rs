@@ -18,6 +18,7 @@ pub mod manifest;
 pub mod manifest_event;
 pub mod map;
 pub mod placeholders;
+pub mod uri;
 pub mod vbucket_state;
 pub mod wanted_manifest;
 pub mod xattr;

@@ -3,12 +3,13 @@
 use std::io::{BufRead, BufReader, Read};
 
 use anyhow::Context;
+use document::uri::escaped;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::manifest::BucketPart;
 use super::map::Revision;
-use crate::node_port::{NodePort, in_path};
+use crate::node_port::NodePort;
 
 /// Bytes of the catalogue, at most.
 const CATALOGUE_BYTES_MAX: u64 = 64 << 20;
@@ -53,7 +54,7 @@ pub(super) struct Listed {
 impl HeldBackup {
     /// Has the node hold the state of its files; or why not yet, as the map is being carried out.
     pub(super) fn begin(port: &NodePort, bucket: &str) -> anyhow::Result<Result<Self, String>> {
-        let path = format!("/pools/default/buckets/{}/backup", in_path(bucket));
+        let path = format!("/pools/default/buckets/{}/backup", escaped(bucket));
         let body = match port.get_unless_it_changes(&path)? {
             Ok(body) => body,
             Err(why) => return Ok(Err(why)),
@@ -75,7 +76,7 @@ impl Catalogue {
         vbid: u16,
         mut sink: impl FnMut(&[u8]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let (bucket, backup) = (in_path(&self.bucket.name), &self.backup);
+        let (bucket, backup) = (escaped(&self.bucket.name), &self.backup);
         let body = port.get(&format!("/pools/default/buckets/{bucket}/backup/{backup}/{vbid}"))?;
         let mut reader = body.into_reader();
         let mut buffer = vec![0; READ_BYTES];

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use document::limits::VBUCKET_COUNT_MAX;
+use document::uri::escaped;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::node_port::{NodePort, in_path};
+use crate::node_port::NodePort;
 
 /// Which version of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -64,7 +65,7 @@ struct ServerMap {
 impl BucketMap {
     /// The map that a node has; one that hangs is not waited for any longer than `patience`.
     pub(super) fn ask(port: &NodePort, bucket: &str, patience: Duration) -> anyhow::Result<Self> {
-        let config = port.get_soon(&format!("/pools/default/b/{}", in_path(bucket)), patience)?;
+        let config = port.get_soon(&format!("/pools/default/b/{}", escaped(bucket)), patience)?;
         let map = Self::of(config, &port.url);
         map.with_context(|| format!("{} gives no backups; is it a settee node?", port.url))
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
+use document::uri::escaped;
 use serde_json::{Map, Value, json};
 
 use super::cluster::management_host;
@@ -150,10 +151,10 @@ pub(super) async fn nodes(
     NamedBucket(bucket): NamedBucket,
 ) -> Response {
     let map = context.view.cluster_map();
-    let name = bucket.map().name;
+    let nodes = format!("/pools/default/buckets/{}/nodes", escaped(&bucket.map().name));
     let servers = map.nodes.iter().map(|node| {
         let host = management_host(node);
-        let uri = format!("/pools/default/buckets/{name}/nodes/{}", host.replace(':', "%3A"));
+        let uri = format!("{nodes}/{}", escaped(&host));
         json!({"hostname": host, "uri": uri, "stats": {"uri": format!("{uri}/stats")}})
     });
     answers::ok(&json!({"servers": servers.collect::<Value>()}))

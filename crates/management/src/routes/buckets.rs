@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use cluster::BucketMap;
+use document::uri::escaped;
 use serde_json::{Map, Value, json};
 
 use super::cluster::nodes_json;
@@ -146,8 +147,8 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
         "purgeInterval": 3.0,
         "rank": 0,
         "stats": {
-            "uri": format!("/pools/default/buckets/{}/stats", bucket.name),
-            "nodeStatsListURI": format!("/pools/default/buckets/{}/nodes", bucket.name),
+            "uri": format!("/pools/default/buckets/{}/stats", escaped(&bucket.name)),
+            "nodeStatsListURI": format!("/pools/default/buckets/{}/nodes", escaped(&bucket.name)),
         },
         "compressionMode": facts.compression_mode,
         "historyRetentionCollectionDefault": true,
@@ -164,6 +165,7 @@ pub(super) async fn refuse_purge(_: NamedBucket) -> Response {
 
 /// What can be done to the bucket. Clients take `flush` as the promise that it is enabled.
 fn controllers(name: &str, flush_enabled: bool) -> Value {
+    let name = escaped(name);
     let route = |what: &str| format!("/pools/default/buckets/{name}/controller/{what}");
     let compact = route("compactBucket");
     if flush_enabled {

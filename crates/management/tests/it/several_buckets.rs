@@ -46,6 +46,33 @@ fn every_bucket_is_listed_and_found_by_its_name() {
 }
 
 #[test]
+fn a_bucket_of_any_name_is_where_the_answers_say() {
+    let port = RestPort::start();
+    // The second one is where the first one would be without being escaped.
+    for name in ["50%25", "50%"] {
+        port.node.buckets.lock().unwrap().push(Arc::new(FakeBucket::named(name)));
+    }
+    for bucket in port.ask("GET", "/pools/default/buckets").json().as_array().unwrap() {
+        let text = |pointer| bucket.pointer(pointer).and_then(|it| it.as_str()).unwrap();
+        let found = port.ask("GET", text("/uri")).json();
+        assert_eq!((&found["name"], &found["uuid"]), (&bucket["name"], &bucket["uuid"]));
+        assert_eq!(port.ask("GET", text("/stats/uri")).status, 200, "{bucket}");
+        let nodes = port.ask("GET", text("/stats/nodeStatsListURI")).json();
+        let of_node = nodes["servers"][0]["stats"]["uri"].as_str().unwrap();
+        assert_eq!(port.ask("GET", of_node).status, 200, "{of_node}");
+        for pointer in ["/controllers/compactAll", "/controllers/flush"] {
+            assert_eq!(port.ask("POST", text(pointer)).status, 200, "{pointer}: {bucket}");
+        }
+        let opened = open(&port, text("/streamingUri"));
+        drop(opened);
+    }
+    for bucket in &*port.node.buckets.lock().unwrap() {
+        let done = (*bucket.compactions.lock().unwrap(), *bucket.flushes.lock().unwrap());
+        assert_eq!(done, (1, 1), "each was meant once");
+    }
+}
+
+#[test]
 fn what_is_done_to_one_bucket_is_not_done_to_the_other() {
     let (port, other) = start();
     let target = |what: &str| format!("/pools/default/buckets/other{what}");
