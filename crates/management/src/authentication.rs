@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Access, PlainAttempt, Privilege, TooManyLogins};
+use auth::{Access, PlainAttempt, Privilege, PrivilegeSet, TooManyLogins};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
@@ -33,6 +33,18 @@ impl User {
     /// Whether it is told that there is such a bucket.
     pub(crate) fn may_see(&self, bucket: &str) -> bool {
         self.access.in_bucket(bucket).everywhere.contains(Privilege::BucketRead)
+    }
+
+    /// Whether it may do everything.
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.access.on_node().contains(Privilege::NodesWrite)
+    }
+
+    /// Whether it sees how the cluster is set up and what it does, and changes nothing of that.
+    pub(crate) fn is_reading_administrator(&self) -> bool {
+        let on_node = self.access.on_node();
+        let sees = PrivilegeSet::of(&[Privilege::SettingsRead, Privilege::Stats]);
+        on_node.contains_all(sees) && !on_node.contains(Privilege::SettingsWrite)
     }
 }
 

@@ -66,7 +66,10 @@ pub(super) async fn root() -> Response {
 }
 
 /// GET /pools
-pub(super) async fn pools(State(context): State<Arc<Context>>) -> Response {
+pub(super) async fn pools(
+    State(context): State<Arc<Context>>,
+    Extension(user): Extension<User>,
+) -> Response {
     let uuid = context.view.cluster_map().uuid;
     let version = context.view.node().version;
     let pools = json!([{
@@ -80,8 +83,8 @@ pub(super) async fn pools(State(context): State<Arc<Context>>) -> Response {
         if is_set_up { (pools, json!(uuid.to_string())) } else { (json!([]), json!([])) };
     answers::ok(&json!({
         "pools": pools,
-        "isAdminCreds": true,
-        "isROAdminCreds": false,
+        "isAdminCreds": user.is_administrator(),
+        "isROAdminCreds": user.is_reading_administrator(),
         "isEnterprise": version.ends_with("-enterprise"),
         "isDeveloperPreview": false,
         "packageVariant": "settee",

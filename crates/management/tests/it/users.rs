@@ -50,6 +50,24 @@ fn filled_in(path: &str) -> String {
 }
 
 #[test]
+fn who_asks_hears_whether_it_is_an_administrator() {
+    let port = RestPort::start();
+    for (user, roles, expected) in [
+        ("full", "admin", (true, false)),
+        ("reading", "ro_admin", (false, true)),
+        ("managing", "cluster_admin", (false, false)),
+        ("replicating", "replication_admin", (false, false)),
+        ("of_bucket", "bucket_admin[*],data_reader[*]", (false, false)),
+        ("nobody", "", (false, false)),
+    ] {
+        put(&port, user, roles);
+        let told = ask_as(&port, user, "GET", "/pools", "").json();
+        let told = (told["isAdminCreds"].as_bool(), told["isROAdminCreds"].as_bool());
+        assert_eq!(told, (Some(expected.0), Some(expected.1)), "{user}");
+    }
+}
+
+#[test]
 fn every_request_needs_its_privilege_and_no_role_without_it_is_let_through() {
     let port = RestPort::start();
     for kind in &ROLES {
