@@ -64,3 +64,16 @@ pub(crate) fn write_private(
     let written = files.replace_all(path, content).and_then(|()| files.make_private(path));
     written.map_err(|error| CertificateError(error.to_string()))
 }
+
+/// The same for what whoever is told of an error goes on without: a start must not find it.
+pub(crate) fn replace_private(
+    files: &dyn Files,
+    path: &Path,
+    content: &[u8],
+) -> Result<(), CertificateError> {
+    let replaced = files.replace_or_restore(path, content);
+    replaced.map_err(|left| CertificateError(left.error.to_string()))?;
+    // It counts from here on: where this fails the directory, which lets nobody in, is enough.
+    drop(files.make_private(path));
+    Ok(())
+}

@@ -12,7 +12,7 @@ use crate::client_auth::ClientCertificates;
 use crate::connector::Connector;
 use crate::pem_files::{
     CertificateError, certificate_texts, described, make_private_directory, read_file,
-    read_if_there, write_private,
+    read_if_there, replace_private,
 };
 use crate::self_signed::{Authority, IssueError, hosts_of};
 
@@ -129,7 +129,7 @@ impl CertificateStore {
         Acceptor::new(self.clock.clone(), &fresh)
             .map_err(|error| CertificateError(error.to_string()))?;
         let text = serde_json::to_vec(&fresh.clients).expect("rules are JSON");
-        write_private(&*self.files, &self.sources.directory.join(CLIENTS_NAME), &text)?;
+        replace_private(&*self.files, &self.sources.directory.join(CLIENTS_NAME), &text)?;
         // Kept before it counts: what clients are asked for now is asked after a start, too.
         self.use_material(&fresh)?;
         *material = fresh;
@@ -270,6 +270,7 @@ mod tests {
 
     use platform::WallTime;
     use platform::files::RealFiles;
+    use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
     use super::*;
     use crate::client_auth::{ClientAuthState, NamePath, NameRule};
@@ -328,6 +329,29 @@ mod tests {
         assert!(store.set_clients(none).is_err());
         assert_eq!(store.clients(), rules());
         assert_eq!(open(sources(root.path(), "h")).unwrap().clients(), rules());
+    }
+
+    #[test]
+    fn a_start_does_not_ask_clients_for_what_the_disk_refused() {
+        let files = SimulatedFiles::new();
+        let open = || {
+            let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
+            let sources = sources(Path::new("/data"), "h");
+            CertificateStore::open(clock, Arc::new(files.clone()), sources).unwrap()
+        };
+        let fail = |call| {
+            let call = Some(call);
+            files.fail(Fault { call, number: 1, error: FaultError::Io, from_then_on: false });
+        };
+        let mandatory = ClientCertificates { state: ClientAuthState::Mandatory, ..rules() };
+        for kept in [ClientCertificates::default(), rules()] {
+            let store = open();
+            store.set_clients(kept.clone()).unwrap();
+            fail(Call::SyncDirectory);
+            assert!(store.set_clients(mandatory.clone()).is_err());
+            assert_eq!(store.clients(), kept, "what was asked is asked further");
+            assert_eq!(open().clients(), kept, "and after a start");
+        }
     }
 
     #[test]
