@@ -18,6 +18,7 @@ mod context;
 mod cross_site;
 mod date;
 mod failed_logins;
+mod label_match;
 mod limits;
 mod live_figures;
 mod log_entry;

@@ -1,6 +1,12 @@
 //! What is asked of the figures of the last minutes: from when to when, in which steps, and what is
 //! made of them. Source: the original's documentation of `/pools/default/stats/range`.
 
+mod aggregate;
+mod function;
+
+pub(crate) use self::aggregate::Aggregate;
+pub(crate) use self::function::Function;
+use self::function::is_percentile;
 use crate::stats_history::{INTERVAL_SECONDS_MAX, MONTH_SECONDS, Point, Series};
 
 /// Between two values, unless another step is said.
@@ -23,8 +29,10 @@ pub(crate) struct RangeQuery {
     pub(crate) end_seconds: u64,
     pub(crate) step_seconds: u64,
     pub(crate) window_seconds: u64,
-    /// From the first to the last to be applied.
-    pub(crate) functions: Vec<Function>,
+    /// What is made of each figure.
+    pub(crate) function: Option<Function>,
+    /// What is made of all of them together behind that, from the first to the last.
+    pub(crate) aggregates: Vec<Aggregate>,
 }
 
 /// What is left of what one answer may take, whatever many queries and figures it is for.
@@ -55,83 +63,6 @@ impl AnswerRoom {
     }
 }
 
-/// What is made of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
-    /// How much a counter rises in a second, over the window.
-    Rate,
-    /// The same of the last two samples.
-    InstantRate,
-    /// How much a counter has risen in the window.
-    Increase,
-    Average,
-    Least,
-    Greatest,
-    /// How far a gauge has gone in the window.
-    Delta,
-    /// The same of the last two samples.
-    InstantDelta,
-    /// Of all nodes together: one node is itself.
-    OfNodes,
-}
-
-impl Function {
-    /// # Errors
-    /// There is none of that name.
-    pub(crate) fn by_name(name: &str) -> Result<Self, String> {
-        match name {
-            "rate" => Ok(Self::Rate),
-            "irate" => Ok(Self::InstantRate),
-            "increase" => Ok(Self::Increase),
-            "avg_over_time" => Ok(Self::Average),
-            "min_over_time" => Ok(Self::Least),
-            "max_over_time" => Ok(Self::Greatest),
-            "delta" => Ok(Self::Delta),
-            "idelta" => Ok(Self::InstantDelta),
-            "sum" | "min" | "max" | "avg" => Ok(Self::OfNodes),
-            _ => Err("The value must be one of: rate, irate, increase, avg_over_time, \
-                      min_over_time, max_over_time, delta, idelta, sum, min, max, avg"
-                .to_owned()),
-        }
-    }
-
-    /// What it makes of the samples of a window, of which there is at least one.
-    fn apply(self, points: &[Point]) -> Option<f64> {
-        let values = || points.iter().map(|point| point.value);
-        let (first, last) = (points.first()?, points.last()?);
-        let before_last = points.len().checked_sub(2).and_then(|index| points.get(index));
-        match self {
-            Self::OfNodes => Some(last.value),
-            Self::Average => Some(values().sum::<f64>() / values().map(|_| 1.0).sum::<f64>()),
-            Self::Least => values().reduce(f64::min),
-            Self::Greatest => values().reduce(f64::max),
-            Self::Increase => before_last.map(|_| rise(points)),
-            Self::Rate => before_last.map(|_| rise(points) / elapsed(first, last)),
-            Self::InstantRate => {
-                before_last.map(|before| rise(&[*before, *last]) / elapsed(before, last))
-            }
-            Self::Delta => before_last.map(|_| last.value - first.value),
-            Self::InstantDelta => before_last.map(|before| last.value - before.value),
-        }
-    }
-}
-
-/// How much a counter has risen. One that is less than before began anew at 0.
-fn rise(points: &[Point]) -> f64 {
-    let pairs = points.iter().zip(points.iter().skip(1));
-    let step = |(before, after): (&Point, &Point)| match after.value - before.value {
-        step if step < 0.0 => after.value,
-        step => step,
-    };
-    pairs.map(step).sum()
-}
-
-/// Seconds between two samples, which are never at one moment.
-fn elapsed(first: &Point, last: &Point) -> f64 {
-    let seconds = last.seconds.saturating_sub(first.seconds).max(1);
-    u32::try_from(seconds).map_or(f64::MAX, f64::from)
-}
-
 impl RangeQuery {
     /// The last minute, as it is.
     pub(crate) fn until(now_seconds: u64) -> Self {
@@ -140,8 +71,35 @@ impl RangeQuery {
             end_seconds: now_seconds,
             step_seconds: STEP_SECONDS,
             window_seconds: WINDOW_SECONDS,
-            functions: Vec::new(),
+            function: None,
+            aggregates: Vec::new(),
         }
+    }
+
+    /// Takes a function in, which is applied behind those before it.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be applied to what those make.
+    pub(crate) fn take_function(&mut self, name: &str) -> Result<(), String> {
+        if let Some(aggregate) = Aggregate::by_name(name) {
+            self.aggregates.push(aggregate);
+            return Ok(());
+        }
+        if is_percentile(name) {
+            let why = "percentiles are of histograms, which the node does not remember: \
+                       GET /metrics and GET /settee/buckets/{bucket}/timings tell those of now";
+            return Err(why.to_owned());
+        }
+        let Some(function) = Function::by_name(name) else {
+            let why = "The value must be one of: rate, irate, increase, avg_over_time, \
+                       min_over_time, max_over_time, deriv, delta, idelta, sum, min, max, avg";
+            return Err(why.to_owned());
+        };
+        if self.function.is_some() || !self.aggregates.is_empty() {
+            return Err("behind a function there may be only sum, min, max and avg".to_owned());
+        }
+        self.function = Some(function);
+        Ok(())
     }
 
     /// Takes a parameter in. False if there is none of that name.
@@ -203,7 +161,7 @@ impl RangeQuery {
     fn samples_for(&self, series: &Series, values: u64) -> u64 {
         let all = u64::try_from(series.points.len()).unwrap_or(u64::MAX);
         let in_window = self.window_of(series) / series.interval_seconds.max(1);
-        let each = if self.functions.is_empty() { 1 } else { in_window.saturating_add(1).min(all) };
+        let each = if self.function.is_none() { 1 } else { in_window.saturating_add(1).min(all) };
         values.saturating_mul(each).saturating_add(all)
     }
 
@@ -221,23 +179,17 @@ impl RangeQuery {
         let begin = at.saturating_sub(self.window_of(series));
         let up_to = |seconds: u64| series.points.partition_point(|point| point.seconds <= seconds);
         let window = series.points.get(up_to(begin)..up_to(at))?;
-        match self.functions.first() {
+        match self.function {
             None => window.last().map(|point| point.value),
-            // Behind the first one there are only functions of nodes, and there is one node.
             Some(function) => function.apply(window),
         }
     }
 
     /// # Errors
-    /// The functions cannot be applied one to what another has made, or too much is asked for.
+    /// There is no such time, or too much is asked for.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let behind_first = self.functions.iter().skip(1);
-        let is_sound = behind_first.copied().all(|function| function == Function::OfNodes);
         if self.start_seconds > self.end_seconds {
             return Err("start must not be behind end".to_owned());
-        }
-        if !is_sound {
-            return Err("behind a function there may be only sum, min, max and avg".to_owned());
         }
         let span = (self.end_seconds - self.start_seconds).min(MONTH_SECONDS);
         if span / self.step_seconds > VALUES_MAX {
@@ -286,23 +238,23 @@ mod tests {
             start_seconds: 0,
             step_seconds,
             window_seconds,
-            functions: vec![function],
+            function,
             ..RangeQuery::until(MONTH_SECONDS)
         };
         let answered = |query: &RangeQuery| {
             let mut room = AnswerRoom::default();
             (0..1_000).take_while(|_| query.values_of(&month, &mut room).is_ok()).count()
         };
-        assert_eq!(answered(&query(3_600, 60, Function::Rate)), 200_000 / 721);
+        assert_eq!(answered(&query(3_600, 60, Some(Function::Rate))), 200_000 / 721);
         assert_eq!(
-            answered(&query(24 * 3_600, 24 * 3_600, Function::Average)),
+            answered(&query(24 * 3_600, 24 * 3_600, Some(Function::Average))),
             50_000_000 / 87_871
         );
-        assert_eq!(answered(&query(240, MONTH_SECONDS, Function::Average)), 0);
+        assert_eq!(answered(&query(240, MONTH_SECONDS, Some(Function::Average))), 0);
         // The last value counts for a hundred years.
         let years = RangeQuery {
             end_seconds: u64::MAX,
-            ..query(3_600, u64::from(u32::MAX), Function::OfNodes)
+            ..query(3_600, u64::from(u32::MAX), Some(Function::Least))
         };
         assert_eq!((years.check(), answered(&years)), (Ok(()), 0));
     }
@@ -320,20 +272,48 @@ mod tests {
             ("max_over_time", 40.0),
             ("delta", -5.0),
             ("idelta", -35.0),
+            // At 115 seconds and 21.25 in the middle, products of both distances sum up to -25.
+            ("deriv", -25.0 / 500.0),
             ("sum", 5.0),
         ] {
-            let function = Function::by_name(name).unwrap();
-            let query = RangeQuery {
-                start_seconds: 130,
-                functions: vec![function],
-                ..RangeQuery::until(130)
-            };
+            let mut query = RangeQuery { start_seconds: 130, ..RangeQuery::until(130) };
+            query.take_function(name).unwrap();
             let values = values_of(&query, &counter);
             assert_eq!(values, [Point { seconds: 130, value: expected }], "{name}");
         }
-        let query = RangeQuery { functions: vec![Function::Rate], ..RangeQuery::until(100) };
-        assert!(values_of(&query, &counter).is_empty(), "one sample has no rate");
-        assert!(Function::by_name("p99").is_err());
+        for function in [Function::Rate, Function::Derivative] {
+            let query = RangeQuery { function: Some(function), ..RangeQuery::until(100) };
+            assert!(values_of(&query, &counter).is_empty(), "one sample has no {function:?}");
+        }
+    }
+
+    #[test]
+    fn a_slope_is_exact_long_after_1970() {
+        let seconds = |at: u64| 1_800_000_000 + at;
+        let gauge = series(&[(seconds(0), 7.5), (seconds(10), 8.0), (seconds(20), 8.5)]);
+        let function = Some(Function::Derivative);
+        let query = RangeQuery { function, ..RangeQuery::until(seconds(20)) };
+        assert_eq!(values_of(&query, &gauge).last().map(|point| point.value), Some(0.05));
+    }
+
+    #[test]
+    fn behind_a_function_there_are_only_those_of_all_figures() {
+        for (names, why) in [
+            (&["rate", "sum", "max"][..], None),
+            (&["avg"], None),
+            (&["sum", "rate"], Some("behind a function")),
+            (&["rate", "deriv"], Some("behind a function")),
+            (&["median"], Some("one of: rate")),
+            (&["p100"], Some("one of: rate")),
+            (&["p99"], Some("percentiles")),
+        ] {
+            let mut query = RangeQuery::until(1_000);
+            let taken = names.iter().try_for_each(|name| query.take_function(name));
+            match why {
+                None => assert_eq!(taken, Ok(()), "{names:?}"),
+                Some(why) => assert!(taken.unwrap_err().contains(why), "{names:?}"),
+            }
+        }
     }
 
     #[test]
@@ -360,7 +340,7 @@ mod tests {
         let far = Series { interval_seconds: 60, ..series(&[(600, 60.0), (660, 120.0)]) };
         let query = RangeQuery {
             start_seconds: 660,
-            functions: vec![Function::Rate],
+            function: Some(Function::Rate),
             ..RangeQuery::until(660)
         };
         assert_eq!(values_of(&query, &far), [Point { seconds: 660, value: 1.0 }]);
@@ -387,10 +367,7 @@ mod tests {
         assert_eq!(query.take("bucket", "b", 1_000), Ok(false));
         assert_eq!(query.take("start", "-2000", 1_000), Ok(true));
         assert_eq!(query.start_seconds, 0);
-        query.functions = vec![Function::Rate, Function::OfNodes];
         assert_eq!(query.check(), Ok(()));
-        query.functions = vec![Function::OfNodes, Function::Rate];
-        assert!(query.check().is_err());
         let backwards = RangeQuery { start_seconds: 2_000, ..RangeQuery::until(1_000) };
         assert!(backwards.check().is_err());
         for (step_seconds, is_right) in [(1, false), (235, false), (236, true), (3600, true)] {

@@ -5,6 +5,7 @@ mod dashboard;
 mod packed_values;
 mod tier;
 
+use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -125,7 +126,6 @@ impl StatsHistory {
         labels: &[(&str, &str)],
         from_seconds: u64,
     ) -> Vec<Series> {
-        let tiers = self.lock();
         let is_wanted = |known: &SeriesName| {
             known.name.strip_suffix("_total").unwrap_or(&known.name)
                 == name.strip_suffix("_total").unwrap_or(name)
@@ -133,20 +133,40 @@ impl StatsHistory {
                     known.labels.iter().any(|(name, is)| name == label && is == value)
                 })
         };
-        let mut best: (u64, Vec<Series>) = (u64::MAX, Vec::new());
+        let mut found = Vec::new();
+        let Ok(()) = self.visit(is_wanted, from_seconds, |series| {
+            found.push(series);
+            Ok::<(), Infallible>(())
+        });
+        found
+    }
+
+    /// Has `visit` look at the figures that `is_wanted` says, at the same distances: at one after
+    /// another, as all together may be much more memory than the history itself.
+    ///
+    /// # Errors
+    /// The first of `visit`, which sees no more then.
+    pub(crate) fn visit<E>(
+        &self,
+        is_wanted: impl Fn(&SeriesName) -> bool,
+        from_seconds: u64,
+        visit: impl FnMut(Series) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let tiers = self.lock();
+        let mut best: Option<(u64, &Tier)> = None;
         for (tier, (first, _)) in tiers.iter().filter_map(|tier| Some((tier, tier.span()?))) {
-            if first >= best.0 {
+            if best.is_some_and(|(best, _)| first >= best) {
                 continue;
             }
-            let found = tier.find(from_seconds, is_wanted);
-            if !found.is_empty() {
-                best = (first, found);
+            if tier.has(&is_wanted) {
+                best = Some((first, tier));
             }
-            if best.0 <= from_seconds {
+            if best.is_some_and(|(best, _)| best <= from_seconds) {
                 break;
             }
         }
-        best.1
+        let Some((_, tier)) = best else { return Ok(()) };
+        tier.find(from_seconds, &is_wanted).try_for_each(visit)
     }
 
     /// How full it is.

@@ -15,16 +15,17 @@ use super::cluster::management_host;
 use super::named_bucket::Fields;
 use crate::answers;
 use crate::context::Context;
-use crate::range_query::{AnswerRoom, Function, RangeQuery};
-use crate::stats_history::Series;
+use crate::label_match::{LabelMatch, Wanted};
+use crate::range_query::{Aggregate, AnswerRoom, RangeQuery};
+use crate::stats_history::{Point, SeriesName};
 
 /// Queries in one request.
 const QUERIES_MAX: usize = 100;
 
 /// What is asked about which figures.
 struct Asked {
-    name: String,
-    labels: Vec<(String, String)>,
+    /// All of them have to accept a figure.
+    matches: Vec<LabelMatch>,
     query: RangeQuery,
 }
 
@@ -51,19 +52,18 @@ pub(super) async fn range(
 fn asked_in_path(path: &Fields, parameters: Fields, now: u64) -> Result<Asked, Wrong> {
     let mut query = RangeQuery::until(now);
     if let Some(function) = path.get("function") {
-        let by_name = Function::by_name(function);
-        query.functions.push(by_name.map_err(|why| ("function".to_owned(), why))?);
+        query.take_function(function).map_err(|why| ("function".to_owned(), why))?;
     }
-    let mut labels = Vec::new();
+    let name = path.get("metric").cloned().unwrap_or_default();
+    let mut matches = vec![LabelMatch::equal("name".to_owned(), name)];
     for (name, value) in parameters {
         let is_known = query.take(&name, &value, now).map_err(|why| (name.clone(), why))?;
         if !is_known && name != "nodes" {
-            labels.push((name, value));
+            matches.push(LabelMatch::equal(name, value));
         }
     }
     query.check().map_err(|why| ("_".to_owned(), why))?;
-    let name = path.get("metric").cloned().unwrap_or_default();
-    Ok(Asked { name, labels, query })
+    Ok(Asked { matches, query })
 }
 
 /// One of several queries.
@@ -82,7 +82,7 @@ pub(super) struct QueryBody {
 #[derive(Deserialize)]
 struct LabelBody {
     label: String,
-    value: String,
+    value: Wanted,
     #[serde(default)]
     operator: Option<String>,
 }
@@ -112,8 +112,7 @@ pub(super) async fn ranges(State(context): State<Arc<Context>>, body: Bytes) -> 
 fn asked_in_body(body: QueryBody, now: u64) -> Result<Asked, Wrong> {
     let mut query = RangeQuery::until(now);
     for function in &body.apply_functions {
-        let by_name = Function::by_name(function);
-        query.functions.push(by_name.map_err(|why| ("applyFunctions".to_owned(), why))?);
+        query.take_function(function).map_err(|why| ("applyFunctions".to_owned(), why))?;
     }
     for (name, value) in &body.parameters {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -123,18 +122,15 @@ fn asked_in_body(body: QueryBody, now: u64) -> Result<Asked, Wrong> {
         }
     }
     query.check().map_err(|why| ("_".to_owned(), why))?;
-    let (mut figure, mut labels) = (None, Vec::new());
-    for LabelBody { label, value, operator } in body.metric {
-        if operator.is_some_and(|operator| operator != "=") {
-            return Err(("metric".to_owned(), "The operator must be =".to_owned()));
-        }
-        match label.as_str() {
-            "name" => figure = Some(value),
-            _ => labels.push((label, value)),
-        }
+    let of_label = |LabelBody { label, value, operator }| {
+        LabelMatch::new(label, operator.as_deref().unwrap_or("="), value)
+    };
+    let matches: Result<Vec<LabelMatch>, String> = body.metric.into_iter().map(of_label).collect();
+    let matches = matches.map_err(|why| ("metric".to_owned(), why))?;
+    if !matches.iter().any(LabelMatch::is_of_name) {
+        return Err(("metric".to_owned(), "One label must be called name".to_owned()));
     }
-    let no_name = || ("metric".to_owned(), "One label must be called name".to_owned());
-    Ok(Asked { name: figure.ok_or_else(no_name)?, labels, query })
+    Ok(Asked { matches, query })
 }
 
 /// What is answered to each query. Everybody else is served between two of them, and one answer is
@@ -157,17 +153,25 @@ async fn told(context: &Context, all: &[Asked]) -> Result<Vec<Value>, Wrong> {
 fn found(context: &Context, asked: &Asked, room: &mut AnswerRoom) -> Result<Value, String> {
     let map = context.view.cluster_map();
     let this = management_host(&map.this_address);
-    let labels: Vec<(&str, &str)> =
-        asked.labels.iter().map(|(label, value)| (label.as_str(), value.as_str())).collect();
-    let since = asked.query.needed_since_seconds();
-    let data = context.history.find(&asked.name, &labels, since);
-    let data = data.iter().map(|series| {
-        let values = asked.query.values_of(series, room)?;
+    let is_wanted = |series: &SeriesName| asked.matches.iter().all(|it| it.accepts(series));
+    let (mut names, mut figures) = (Vec::new(), Vec::new());
+    context.history.visit(is_wanted, asked.query.needed_since_seconds(), |series| {
+        figures.push(asked.query.values_of(&series, room)?);
+        names.push(series.name);
+        Ok::<(), String>(())
+    })?;
+    if !asked.query.aggregates.is_empty() && !names.is_empty() {
+        let together =
+            |figures: Vec<Vec<Point>>, aggregate: &Aggregate| vec![aggregate.of(&figures)];
+        figures = asked.query.aggregates.iter().fold(figures, together);
+        names = vec![shared_name(names)];
+    }
+    let data = names.iter().zip(&figures).map(|(name, values)| {
         let values: Value =
             values.iter().map(|point| json!([point.seconds, point.value.to_string()])).collect();
-        Ok(json!({"metric": metric_json(series, &this), "values": values}))
+        json!({"metric": metric_json(name, &this), "values": values})
     });
-    let data: Value = data.collect::<Result<_, String>>()?;
+    let data: Value = data.collect();
     let others = map.nodes.iter().map(management_host).filter(|host| *host != this);
     let errors = others.map(|node| {
         let error = "not asked: a node tells its own figures";
@@ -181,12 +185,22 @@ fn found(context: &Context, asked: &Asked, room: &mut AnswerRoom) -> Result<Valu
     }))
 }
 
-fn metric_json(series: &Series, node: &str) -> Value {
+/// What figures of several labels are called together: by their name alone, if it is one.
+fn shared_name(names: Vec<SeriesName>) -> SeriesName {
+    let mut all = names.into_iter().map(|series| series.name);
+    let first = all.next().unwrap_or_default();
+    let name = if all.all(|name| name == first) { first } else { String::new() };
+    SeriesName { name, labels: Vec::new() }
+}
+
+fn metric_json(series: &SeriesName, node: &str) -> Value {
     let mut metric = Map::new();
-    let name = &series.name.name;
-    // Counters are asked for without their ending, and are told so.
-    metric.insert("name".to_owned(), json!(name.strip_suffix("_total").unwrap_or(name)));
-    for (label, value) in &series.name.labels {
+    let name = &series.name;
+    if !name.is_empty() {
+        // Counters are asked for without their ending, and are told so.
+        metric.insert("name".to_owned(), json!(name.strip_suffix("_total").unwrap_or(name)));
+    }
+    for (label, value) in &series.labels {
         metric.insert((*label).to_owned(), json!(value));
     }
     metric.insert("nodes".to_owned(), json!([node]));

@@ -122,16 +122,20 @@ impl Tier {
         &self,
         from_seconds: u64,
         is_wanted: impl Fn(&SeriesName) -> bool,
-    ) -> Vec<Series> {
+    ) -> impl Iterator<Item = Series> {
         let before = self.times.partition_point(|seconds| *seconds < from_seconds);
         let from = self.first + count(before);
-        let found = self.series.iter().filter(|(name, _)| is_wanted(name));
-        let series = found.map(|(name, values)| Series {
+        let found = self.series.iter().filter(move |(name, _)| is_wanted(name));
+        found.map(move |(name, values)| Series {
             name: name.clone(),
             interval_seconds: self.limits.interval_seconds,
             points: values.since(from).filter_map(|(at, value)| self.point(at, value)).collect(),
-        });
-        series.collect()
+        })
+    }
+
+    /// Whether it has any of them.
+    pub(super) fn has(&self, is_wanted: impl Fn(&SeriesName) -> bool) -> bool {
+        self.series.keys().any(is_wanted)
     }
 
     fn point(&self, sample: u64, value: f64) -> Option<Point> {
@@ -161,12 +165,16 @@ mod tests {
         keeps: |name| name != "kv_other",
     };
 
+    fn found(tier: &Tier, from_seconds: u64) -> Vec<Series> {
+        tier.find(from_seconds, |_| true).collect()
+    }
+
     fn items(value: f64, bucket: &'static str) -> Metric {
         Metric::gauge("kv_curr_items", "Live documents", value).with_label("bucket", bucket)
     }
 
     fn times(tier: &Tier) -> Vec<u64> {
-        tier.find(0, |_| true)[0].points.iter().map(|point| point.seconds).collect()
+        found(tier, 0)[0].points.iter().map(|point| point.seconds).collect()
     }
 
     #[test]
@@ -179,7 +187,7 @@ mod tests {
         }
         assert_eq!(times(&tier), [100, 110, 125, 135]);
         assert_eq!(tier.series_count(), 1);
-        let later = tier.find(111, |_| true);
+        let later = found(&tier, 111);
         assert_eq!(later[0].points[0], Point { seconds: 125, value: 1.0 });
     }
 
@@ -191,7 +199,7 @@ mod tests {
             tier.take(1_000 + sample * 10, &[items(2.0, "b")]);
         }
         assert_eq!(tier.span(), Some((1_000 + 200 * 10, 1_000 + 499 * 10)));
-        let found = tier.find(0, |_| true);
+        let found = found(&tier, 0);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].points.len(), LIMITS.samples_max);
         let mut tier = Tier::new(TierLimits { bytes_max: 500, ..LIMITS });
@@ -213,7 +221,7 @@ mod tests {
         tier.take(310, &[items(3.0, "b")]);
         let expected: Vec<u64> = (100..=310).step_by(10).collect();
         assert_eq!(times(&tier), expected);
-        let last = tier.find(310, |_| true);
+        let last = found(&tier, 310);
         assert_eq!(last[0].points, [Point { seconds: 310, value: 3.0 }]);
         tier.take(200, &[items(4.0, "b")]);
         assert_eq!(tier.span(), Some((100, 200)));

@@ -59,13 +59,18 @@ fn several_queries_are_answered_in_their_order() {
         {"metric": [{"label": "name", "value": "no_such", "operator": "="}]},
     ]);
     let told = post_json(&port, &body.to_string()).json();
-    assert_eq!(told[0]["data"][0]["metric"]["op"], "get", "{told}");
+    let together = json!({"name": "kv_ops", "nodes": ["127.0.0.1:12001"]});
+    assert_eq!(told[0]["data"][0]["metric"], together, "{told}");
     assert_eq!((&told[1]["data"], told.as_array().unwrap().len()), (&json!([]), 2));
     for (body, parameter) in [
         ("{}", "_"),
         ("[{\"metric\": []}]", "metric"),
         (
-            "[{\"metric\": [{\"label\": \"name\", \"value\": \"a\", \"operator\": \"=~\"}]}]",
+            "[{\"metric\": [{\"label\": \"name\", \"value\": \"a\", \"operator\": \"~\"}]}]",
+            "metric",
+        ),
+        (
+            "[{\"metric\": [{\"label\": \"name\", \"value\": \"(\", \"operator\": \"=~\"}]}]",
             "metric",
         ),
         ("[{\"metric\": [{\"label\": \"name\", \"value\": \"a\"}], \"what\": 1}]", "what"),
@@ -79,6 +84,36 @@ fn several_queries_are_answered_in_their_order() {
         assert_eq!(refused.status, 400, "{body}");
         assert!(refused.json()["errors"][parameter].is_string(), "{body}: {}", refused.body);
     }
+}
+
+#[test]
+fn figures_are_chosen_by_operators_and_become_one() {
+    let port = RestPort::start();
+    let ask = |labels: Value, functions: Value| {
+        let body = json!([{"metric": labels, "applyFunctions": functions}]);
+        post_json(&port, &body.to_string()).json()[0]["data"].clone()
+    };
+    let name =
+        |value: Value, operator| json!({"label": "name", "value": value, "operator": operator});
+    let op = |value: Value, operator| json!({"label": "op", "value": value, "operator": operator});
+    for (labels, expected) in [
+        (json!([name(json!("kv_.*"), "=~")]), 2),
+        (json!([name(json!(["kv_ops", "settee_groups"]), "any")]), 2),
+        (json!([name(json!("kv_.*"), "=~"), op(json!("get"), "!=")]), 1),
+        (json!([name(json!("kv_.*"), "=~"), op(json!("g.t"), "=~")]), 1),
+        (json!([name(json!("kv_ops"), "="), op(json!(["get", "set"]), "not_any")]), 0),
+        (json!([name(json!("kv_.*"), "!~")]), 1),
+    ] {
+        let data = ask(labels.clone(), json!([]));
+        assert_eq!(data.as_array().map(Vec::len), Some(expected), "{labels}: {data}");
+    }
+    let data = ask(json!([name(json!("kv_.*"), "=~")]), json!(["sum"]));
+    assert_eq!(data.as_array().map(Vec::len), Some(1), "{data}");
+    assert_eq!(data[0]["metric"], json!({"nodes": ["127.0.0.1:12001"]}), "of several names");
+    let last = data[0]["values"].as_array().and_then(|values| values.last()).unwrap();
+    assert_eq!(last[1], "49", "40 documents and 9 operations");
+    let data = ask(json!([name(json!("no_such"), "=")]), json!(["sum"]));
+    assert_eq!(data, json!([]));
 }
 
 #[test]
