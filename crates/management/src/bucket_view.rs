@@ -34,11 +34,18 @@ pub trait BucketView: Send + Sync {
     /// Removes every document. Returns when they are gone; may take seconds.
     fn flush(&self) -> Result<(), FlushError>;
 
-    /// Has its files compacted, behind the caller's back; otherwise says why not.
-    fn compact(&self) -> Result<(), String>;
+    /// Has its files compacted, behind the caller's back, on all nodes of the cluster. Has a thread
+    /// of its own and may take as long as nodes do not answer.
+    fn compact(&self) -> Result<(), CompactionError>;
 
-    /// Stops compactions that are under way or wait.
-    fn cancel_compactions(&self);
+    /// Stops compactions that are under way or wait, in the same way.
+    fn cancel_compactions(&self) -> Result<(), CompactionError>;
+
+    /// As [`BucketView::compact`], of this node alone, and at once.
+    fn compact_here(&self) -> Result<(), CompactionError>;
+
+    /// As [`BucketView::cancel_compactions`], of this node alone, and at once.
+    fn cancel_compactions_here(&self);
 
     /// Holds the files of the vBuckets that are active here as they are, for a backup. Has a thread
     /// of its own and may take as long as the files are behind what was acknowledged.
@@ -304,6 +311,15 @@ pub enum FlushError {
     /// The operator did not enable it. Clients show this to the user.
     Disabled,
     /// Clients may try again. The text is for people.
+    Failed(String),
+}
+
+/// Why files are not compacted, or go on being. The texts are for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompactionError {
+    /// There are none, and never will be.
+    Impossible(String),
+    /// Some nodes have not heard of it. Clients may try again.
     Failed(String),
 }
 

@@ -46,8 +46,8 @@ pub use audit_log::AuditLog;
 pub use bucket_order::{BucketOrder, BucketOrderError};
 pub use bucket_view::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    BucketView, DamagedVbucket, FlushError, ManifestEditError, ResetError, Timing, TimingUnit,
-    VbucketFacts, Warmup,
+    BucketView, CompactionError, DamagedVbucket, FlushError, ManifestEditError, ResetError, Timing,
+    TimingUnit, VbucketFacts, Warmup,
 };
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};

@@ -214,6 +214,18 @@ pub const REST_ROUTES: &[RestRoute] = &[
         "Stop compacting a bucket's files",
     ),
     route(
+        "POST",
+        "/settee/buckets/{bucket}/compaction",
+        in_bucket(Privilege::BucketCompact),
+        "Compact the files that this node alone has of a bucket",
+    ),
+    route(
+        "DELETE",
+        "/settee/buckets/{bucket}/compaction",
+        in_bucket(Privilege::BucketCompact),
+        "Stop compacting those",
+    ),
+    route(
         "GET",
         "/pools/default/buckets/{bucket}/backup",
         in_bucket(Privilege::Backup),

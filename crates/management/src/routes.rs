@@ -163,6 +163,10 @@ fn bucket_routes() -> Router<Arc<Context>> {
             "/pools/default/buckets/{bucket}/controller/cancelBucketCompaction",
             post(buckets::cancel_compaction),
         )
+        .route(
+            "/settee/buckets/{bucket}/compaction",
+            post(buckets::compact_here).delete(buckets::cancel_compaction_here),
+        )
         .route("/pools/default/buckets/{bucket}/backup", get(backup::begin))
         .route("/pools/default/buckets/{bucket}/backup/{backup}/{vbid}", get(backup::vbucket))
 }

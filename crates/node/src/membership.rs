@@ -2,6 +2,7 @@
 
 mod bucket_member;
 mod changing_buckets;
+mod compacting;
 mod exchange;
 mod flushing;
 mod identities;

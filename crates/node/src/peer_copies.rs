@@ -119,6 +119,20 @@ pub trait Peers: Send + Sync {
         anyhow::bail!("nodes do not say who they are in this world")
     }
 
+    /// Has a node compact the files that it has of the bucket, or stop that. Does not wait for the
+    /// end.
+    ///
+    /// # Errors
+    /// As [`Peers::copies`]; or it does not. A world may have no way to do it.
+    fn order_compaction(
+        &self,
+        _node: &NodeAddress,
+        _login: &PeerLogin,
+        _order: CompactionChange,
+    ) -> anyhow::Result<()> {
+        anyhow::bail!("files of other nodes are not compacted in this world")
+    }
+
     /// Has a node empty what it holds of a bucket.
     ///
     /// # Errors
@@ -126,6 +140,15 @@ pub trait Peers: Send + Sync {
     fn flush(&self, _node: &NodeAddress, _login: &PeerLogin) -> anyhow::Result<()> {
         anyhow::bail!("buckets of other nodes are not emptied in this world")
     }
+}
+
+/// What becomes of the compactions of a bucket's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionChange {
+    /// They begin.
+    Begin,
+    /// Those that are under way or wait end.
+    Cancel,
 }
 
 /// A plan that a node is offered.
@@ -167,6 +190,16 @@ impl PlanPeers {
         offer: PlanOffer<'_>,
     ) -> anyhow::Result<String> {
         self.peers.exchange_plan(node, &self.login.of_bucket(""), offer)
+    }
+
+    /// See [`Peers::order_compaction`].
+    pub(crate) fn order_compaction(
+        &self,
+        node: &NodeAddress,
+        bucket: &str,
+        order: CompactionChange,
+    ) -> anyhow::Result<()> {
+        self.peers.order_compaction(node, &self.login.of_bucket(bucket), order)
     }
 
     /// See [`Peers::flush`].

@@ -11,11 +11,12 @@ use bucket::{
 use cluster::{BucketMap, PendingVbucket};
 use document::{CollectionId, DurabilityLevel, Manifest, ManifestEdit, Vbid};
 use management::{
-    BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, DocumentError,
-    DocumentId, FlushError, HotKeys, KeyPage, KeyQuery, ManifestEditError, NewDocument, ResetError,
-    ShownDocument, SlowOperationFacts, Timing, TimingUnit, VbucketFacts, Warmup,
+    BackupError, BackupSource, BucketFacts, BucketKind, BucketView, CompactionError,
+    DamagedVbucket, DocumentError, DocumentId, FlushError, HotKeys, KeyPage, KeyQuery,
+    ManifestEditError, NewDocument, ResetError, ShownDocument, SlowOperationFacts, Timing,
+    TimingUnit, VbucketFacts, Warmup,
 };
-use node::{Membership, NodeBucket};
+use node::{CompactionChange, Membership, NodeBucket};
 use platform::Clock;
 use server::{HotKey, SAMPLED_EVERY, Server};
 
@@ -69,6 +70,11 @@ impl ViewedBucket {
 
     fn bucket(&self) -> &Bucket {
         self.bucket.bucket()
+    }
+
+    fn order_compaction_elsewhere(&self, order: CompactionChange) -> Result<(), CompactionError> {
+        let ordered = self.membership.order_compaction_elsewhere(&self.name, order);
+        ordered.map_err(CompactionError::Failed)
     }
 
     /// Where its documents are.
@@ -143,11 +149,22 @@ impl BucketView for ViewedBucket {
         flushed.map_err(FlushError::Failed)
     }
 
-    fn compact(&self) -> Result<(), String> {
-        self.bucket().compact_all().map_err(|_| "The bucket keeps nothing in files".to_owned())
+    fn compact(&self) -> Result<(), CompactionError> {
+        self.compact_here()?;
+        self.order_compaction_elsewhere(CompactionChange::Begin)
     }
 
-    fn cancel_compactions(&self) {
+    fn cancel_compactions(&self) -> Result<(), CompactionError> {
+        self.cancel_compactions_here();
+        self.order_compaction_elsewhere(CompactionChange::Cancel)
+    }
+
+    fn compact_here(&self) -> Result<(), CompactionError> {
+        let why = || CompactionError::Impossible("The bucket keeps nothing in files".to_owned());
+        self.bucket().compact_all().map_err(|_| why())
+    }
+
+    fn cancel_compactions_here(&self) {
         self.bucket().cancel_compactions();
     }
 

@@ -6,7 +6,11 @@ use anyhow::{Context, bail, ensure};
 use bucket::manifest_json;
 use client::{Connection, ConnectionOptions, Login};
 use cluster::{NodeAddress, Uuid};
-use node::{COPIES_GROUP, Copies, PeerLogin, PeerRefusal, Peers, PlanOffer, UsersOffer, copies_of};
+use document::uri::escaped;
+use node::{
+    COPIES_GROUP, CompactionChange, Copies, PeerLogin, PeerRefusal, Peers, PlanOffer, UsersOffer,
+    copies_of,
+};
 use protocol::Opcode;
 use protocol::client::Request;
 
@@ -96,6 +100,28 @@ impl Peers for RealPeers {
         let said: serde_json::Value = serde_json::from_str(&body_of(answer)?)?;
         let uuid = said.get("nodeUUID").and_then(serde_json::Value::as_str);
         uuid.and_then(Uuid::parse).context("it does not say who it is")
+    }
+
+    fn order_compaction(
+        &self,
+        node: &NodeAddress,
+        login: &PeerLogin,
+        order: CompactionChange,
+    ) -> anyhow::Result<()> {
+        let asked = PeerAgent::new(node, login.connector.as_deref(), self.patience)?;
+        let url = asked.url(&format!("/settee/buckets/{}/compaction", escaped(&login.bucket)));
+        let who = authorization(&login.user, &login.password);
+        let answer = match order {
+            CompactionChange::Begin => {
+                asked.agent.post(url).header("Authorization", who).send_empty()?
+            }
+            CompactionChange::Cancel => {
+                asked.agent.delete(url).header("Authorization", who).call()?
+            }
+        };
+        let status = answer.status();
+        ensure!(status.is_success(), "status {status}: {}", reason_of(&body_of(answer)?));
+        Ok(())
     }
 
     fn flush(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<()> {

@@ -14,7 +14,7 @@ use super::cluster::nodes_json;
 use super::named_bucket::NamedBucket;
 use crate::answers;
 use crate::authentication::User;
-use crate::bucket_view::{BucketFacts, BucketKind, BucketView, FlushError};
+use crate::bucket_view::{BucketFacts, BucketKind, BucketView, CompactionError, FlushError};
 use crate::context::Context;
 use crate::node_view::NodeView;
 
@@ -79,18 +79,40 @@ pub(super) async fn flush(NamedBucket(bucket): NamedBucket) -> Response {
 
 /// POST /pools/default/buckets/{bucket}/controller/compactBucket: does not wait for the end.
 pub(super) async fn compact(NamedBucket(bucket): NamedBucket) -> Response {
-    match bucket.compact() {
-        Ok(()) => StatusCode::OK.into_response(),
-        Err(reason) => {
-            answers::json_text(StatusCode::BAD_REQUEST, json!({"_": reason}).to_string())
-        }
-    }
+    with_other_nodes(move || bucket.compact()).await
 }
 
 /// POST /pools/default/buckets/{bucket}/controller/cancelBucketCompaction
 pub(super) async fn cancel_compaction(NamedBucket(bucket): NamedBucket) -> Response {
-    bucket.cancel_compactions();
+    with_other_nodes(move || bucket.cancel_compactions()).await
+}
+
+/// POST /settee/buckets/{bucket}/compaction: what nodes ask each other for.
+pub(super) async fn compact_here(NamedBucket(bucket): NamedBucket) -> Response {
+    compaction_answer(bucket.compact_here())
+}
+
+/// DELETE /settee/buckets/{bucket}/compaction
+pub(super) async fn cancel_compaction_here(NamedBucket(bucket): NamedBucket) -> Response {
+    bucket.cancel_compactions_here();
     StatusCode::OK.into_response()
+}
+
+async fn with_other_nodes(
+    order: impl FnOnce() -> Result<(), CompactionError> + Send + 'static,
+) -> Response {
+    // It is lost only when the runtime shuts down.
+    let lost = || Err(CompactionError::Failed("The node is shutting down".to_owned()));
+    compaction_answer(tokio::task::spawn_blocking(order).await.unwrap_or_else(|_| lost()))
+}
+
+fn compaction_answer(ordered: Result<(), CompactionError>) -> Response {
+    let (status, reason) = match ordered {
+        Ok(()) => return StatusCode::OK.into_response(),
+        Err(CompactionError::Impossible(reason)) => (StatusCode::BAD_REQUEST, reason),
+        Err(CompactionError::Failed(reason)) => (StatusCode::SERVICE_UNAVAILABLE, reason),
+    };
+    answers::json_text(status, json!({"_": reason}).to_string())
 }
 
 /// The long form. Every field is one that some client needs or some tool shows.

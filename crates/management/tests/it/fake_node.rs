@@ -10,10 +10,11 @@ use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, TlsP
 use document::{CollectionId, Histogram, Manifest, ManifestEdit};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    BucketOrder, BucketOrderError, BucketView, CarryOutError, DamagedVbucket, DocumentError,
-    DocumentId, FlushError, HotKeys, KeyPage, KeyPosition, KeyQuery, ManifestEditError, Metric,
-    MetricKind, NewDocument, NodeFacts, NodeView, ResetError, SetUp, SetupChange, SetupError,
-    ShownDocument, SlowOperationFacts, Timing, TimingUnit, VbucketFacts, Warmup,
+    BucketOrder, BucketOrderError, BucketView, CarryOutError, CompactionError, DamagedVbucket,
+    DocumentError, DocumentId, FlushError, HotKeys, KeyPage, KeyPosition, KeyQuery,
+    ManifestEditError, Metric, MetricKind, NewDocument, NodeFacts, NodeView, ResetError, SetUp,
+    SetupChange, SetupError, ShownDocument, SlowOperationFacts, Timing, TimingUnit, VbucketFacts,
+    Warmup,
 };
 use platform::Entropy;
 
@@ -291,6 +292,8 @@ pub(crate) struct FakeBucket {
     pub(crate) kind: Mutex<BucketKind>,
     /// How often a compaction was asked for since one was cancelled.
     pub(crate) compactions: Mutex<usize>,
+    /// What other nodes answer of one.
+    pub(crate) compaction: Mutex<Result<(), CompactionError>>,
     /// How often a flush was asked for.
     pub(crate) flushes: Mutex<usize>,
     /// Why a vBucket does not begin anew.
@@ -320,6 +323,7 @@ impl FakeBucket {
             flush: Mutex::new(Ok(())),
             kind: Mutex::default(),
             compactions: Mutex::new(0),
+            compaction: Mutex::new(Ok(())),
             flushes: Mutex::new(0),
             reset_error: Mutex::default(),
             resets: Mutex::default(),
@@ -379,15 +383,25 @@ impl BucketView for FakeBucket {
         self.flush.lock().unwrap().clone()
     }
 
-    fn compact(&self) -> Result<(), String> {
+    fn compact(&self) -> Result<(), CompactionError> {
+        self.compact_here()?;
+        self.compaction.lock().unwrap().clone()
+    }
+
+    fn cancel_compactions(&self) -> Result<(), CompactionError> {
+        self.cancel_compactions_here();
+        self.compaction.lock().unwrap().clone()
+    }
+
+    fn compact_here(&self) -> Result<(), CompactionError> {
         *self.compactions.lock().unwrap() += 1;
         match *self.kind.lock().unwrap() {
             BucketKind::Couchbase | BucketKind::FullEviction => Ok(()),
-            _ => Err("no files".to_owned()),
+            _ => Err(CompactionError::Impossible("no files".to_owned())),
         }
     }
 
-    fn cancel_compactions(&self) {
+    fn cancel_compactions_here(&self) {
         *self.compactions.lock().unwrap() = 0;
     }
 

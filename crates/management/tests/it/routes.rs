@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use document::Manifest;
-use management::{BucketKind, FlushError, Limits};
+use management::{BucketKind, CompactionError, FlushError, Limits};
 
 use crate::fake_node::{COLD, address};
 use crate::http_client::HttpClient;
@@ -456,9 +456,32 @@ fn a_compaction_is_begun_or_cancelled_or_refused() {
         let other = format!("/pools/default/buckets/other/controller/{what}");
         assert_eq!(port.ask("POST", &other).status, 404);
     }
+    let here = "/settee/buckets/default/compaction";
+    let silent = CompactionError::Failed("n2 is silent".to_owned());
+    *port.bucket.compaction.lock().unwrap() = Err(silent);
+    for (method, target, expected) in [
+        ("POST", compact, Err("n2 is silent")),
+        ("POST", here, Ok(2)),
+        ("POST", &cancel, Err("n2 is silent")),
+        ("POST", here, Ok(1)),
+        ("DELETE", here, Ok(0)),
+    ] {
+        let answer = port.ask(method, target);
+        match expected {
+            Ok(count) => {
+                assert_eq!(answer.status, 200, "{method} {target}: nobody else is asked");
+                assert_eq!(*port.bucket.compactions.lock().unwrap(), count, "{method} {target}");
+            }
+            Err(why) => {
+                assert_eq!((answer.status, &answer.json()["_"]), (503, &why.into()), "{target}");
+            }
+        }
+    }
     *port.bucket.kind.lock().unwrap() = BucketKind::EphemeralAutoDelete;
-    let refused = port.ask("POST", compact);
-    assert_eq!((refused.status, &refused.json()["_"]), (400, &"no files".into()));
+    for target in [compact, here] {
+        let refused = port.ask("POST", target);
+        assert_eq!((refused.status, &refused.json()["_"]), (400, &"no files".into()));
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
-//! Three whole nodes in one thread, which exchange manifests and users as a test lets them.
+//! Three whole nodes in one thread, which exchange manifests and users, and give each other orders,
+//! as a test lets them.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
+mod compactions;
 mod manifests;
 mod users;
 
