@@ -9,6 +9,7 @@ mod membership_changes;
 mod pending;
 mod plan;
 mod plan_json;
+mod storage_figures;
 mod uuid;
 
 pub use bucket_plan::BucketPlan;
@@ -18,4 +19,5 @@ pub use membership_changes::{FailoverError, JoinError};
 pub use pending::PendingVbucket;
 pub use plan::{ClusterPlan, DeletedBucket, PlannedNode, VbucketRole};
 pub use plan_json::InvalidPlan;
+pub use storage_figures::{StorageFigures, Usage};
 pub use uuid::Uuid;

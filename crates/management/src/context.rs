@@ -12,6 +12,7 @@ use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
 use crate::live_figures::LiveFigures;
 use crate::node_view::NodeView;
+use crate::other_nodes::OtherNodes;
 use crate::request_body::BodyRoom;
 use crate::sessions::Sessions;
 use crate::stats_history::StatsHistory;
@@ -31,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) history: Arc<StatsHistory>,
     /// Held by the request whose answer is made of them.
     pub(crate) telling_ranges: tokio::sync::Mutex<()>,
+    /// What other nodes have.
+    pub(crate) other_nodes: OtherNodes,
     /// Figures of this moment.
     pub(crate) live_figures: LiveFigures,
     /// Who has signed in at the console.

@@ -26,6 +26,7 @@ mod metric;
 mod node_view;
 mod observed;
 mod openapi;
+mod other_nodes;
 mod permission;
 mod query_stub;
 mod range_query;

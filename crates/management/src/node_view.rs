@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Editor, UsersEdit, UsersEditError};
-use cluster::{ClusterMap, ExternalAddress, NodeAddress, Uuid};
+use cluster::{ClusterMap, ExternalAddress, NodeAddress, StorageFigures, Uuid};
 
 use crate::audit_log::AuditLog;
 use crate::bucket_order::{BucketOrder, BucketOrderError};
@@ -20,6 +20,15 @@ pub trait NodeView: Send + Sync {
 
     /// The identity of the node that is reached there, this one or another of the cluster.
     fn node_uuid(&self, address: &NodeAddress) -> Uuid;
+
+    /// What the other nodes of the cluster have together, as they have said last; those that have
+    /// said nothing since this one started are not in it.
+    fn storage_elsewhere(&self) -> StorageFigures {
+        StorageFigures::default()
+    }
+
+    /// Asks them for that. Has a thread of its own and may take as long as nodes do not answer.
+    fn ask_others(&self) {}
 
     /// All buckets, in the order of their names.
     fn buckets(&self) -> Vec<Arc<dyn BucketView>>;

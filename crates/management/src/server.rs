@@ -22,6 +22,7 @@ use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
 use crate::live_figures::LiveFigures;
 use crate::node_view::NodeView;
+use crate::other_nodes::OtherNodes;
 use crate::query_stub;
 use crate::request_body::BodyRoom;
 use crate::routes;
@@ -157,6 +158,7 @@ impl ManagementServer {
             backups,
             history: Arc::default(),
             telling_ranges: tokio::sync::Mutex::default(),
+            other_nodes: OtherNodes::default(),
             live_figures: LiveFigures::default(),
             sessions: Sessions::default(),
             certificates,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster::{NodeAddress, Uuid};
+use cluster::{NodeAddress, StorageFigures, Uuid};
 use document::{FailoverEntry, Seqno, VbUuid};
 use tls::Connector;
 
@@ -111,11 +111,15 @@ pub trait Peers: Send + Sync {
         anyhow::bail!("plans are not exchanged in this world")
     }
 
-    /// Who a node is.
+    /// Who a node is, and what it has.
     ///
     /// # Errors
     /// As [`Peers::copies`]. A world may have no way to do it.
-    fn identity(&self, _node: &NodeAddress, _login: &PeerLogin) -> anyhow::Result<Uuid> {
+    fn introduction(
+        &self,
+        _node: &NodeAddress,
+        _login: &PeerLogin,
+    ) -> anyhow::Result<Introduction> {
         anyhow::bail!("nodes do not say who they are in this world")
     }
 
@@ -140,6 +144,15 @@ pub trait Peers: Send + Sync {
     fn flush(&self, _node: &NodeAddress, _login: &PeerLogin) -> anyhow::Result<()> {
         anyhow::bail!("buckets of other nodes are not emptied in this world")
     }
+}
+
+/// What a node says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Introduction {
+    /// Its identity.
+    pub uuid: Uuid,
+    /// What it has, and uses of that.
+    pub storage: StorageFigures,
 }
 
 /// What becomes of the compactions of a bucket's files.
@@ -229,11 +242,12 @@ pub(crate) fn exchanging_users(peers: Arc<dyn Peers>, login: NodeLogin) -> Excha
 }
 
 /// Asks a node who it is.
-pub(crate) type AskIdentity = Box<dyn Fn(&NodeAddress) -> anyhow::Result<Uuid> + Send + Sync>;
+pub(crate) type AskIdentity =
+    Box<dyn Fn(&NodeAddress) -> anyhow::Result<Introduction> + Send + Sync>;
 
 /// How a node asks the others who they are.
 pub(crate) fn asking_identities(peers: Arc<dyn Peers>, login: NodeLogin) -> AskIdentity {
-    Box::new(move |node| peers.identity(node, &login.of_bucket("")))
+    Box::new(move |node| peers.introduction(node, &login.of_bucket("")))
 }
 
 /// Exchanges the manifest of the bucket of that name with a node.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use auth::{Editor, UsersEdit, UsersEditError};
-use cluster::{ClusterMap, NodeAddress, Uuid};
+use cluster::{ClusterMap, NodeAddress, StorageFigures, Uuid};
 use management::{
     AuditLog, BucketOrder, BucketOrderError, BucketView, CarryOutError, Metric, NodeFacts,
     NodeView, SetUp, SetupChange, SetupError,
@@ -107,6 +107,14 @@ impl NodeView for View {
 
     fn node_uuid(&self, address: &NodeAddress) -> Uuid {
         self.membership.uuid_of(address)
+    }
+
+    fn storage_elsewhere(&self) -> StorageFigures {
+        self.membership.storage_elsewhere()
+    }
+
+    fn ask_others(&self) {
+        self.membership.ask_others();
     }
 
     fn buckets(&self) -> Vec<Arc<dyn BucketView>> {

@@ -5,14 +5,15 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use bucket::manifest_json;
 use client::{Connection, ConnectionOptions, Login};
-use cluster::{NodeAddress, Uuid};
+use cluster::{NodeAddress, StorageFigures, Usage, Uuid};
 use document::uri::escaped;
 use node::{
-    COPIES_GROUP, CompactionChange, Copies, PeerLogin, PeerRefusal, Peers, PlanOffer, UsersOffer,
-    copies_of,
+    COPIES_GROUP, CompactionChange, Copies, Introduction, PeerLogin, PeerRefusal, Peers, PlanOffer,
+    UsersOffer, copies_of,
 };
 use protocol::Opcode;
 use protocol::client::Request;
+use serde_json::Value;
 
 use crate::peer_agent::{PeerAgent, authorization, body_of};
 
@@ -91,15 +92,16 @@ impl Peers for RealPeers {
         body_of(answer)
     }
 
-    fn identity(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Uuid> {
+    fn introduction(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Introduction> {
         let asked = PeerAgent::new(node, login.connector.as_deref(), self.patience)?;
         let who = authorization(&login.user, &login.password);
         let request = asked.agent.get(asked.url("/nodes/self"));
         let answer = request.header("Authorization", &who).call()?;
         ensure!(answer.status().is_success(), "{}", body_of(answer)?);
-        let said: serde_json::Value = serde_json::from_str(&body_of(answer)?)?;
-        let uuid = said.get("nodeUUID").and_then(serde_json::Value::as_str);
-        uuid.and_then(Uuid::parse).context("it does not say who it is")
+        let said: Value = serde_json::from_str(&body_of(answer)?)?;
+        let uuid = said.get("nodeUUID").and_then(Value::as_str).and_then(Uuid::parse);
+        let uuid = uuid.context("it does not say who it is")?;
+        Ok(Introduction { uuid, storage: storage_of(&said) })
     }
 
     fn order_compaction(
@@ -133,12 +135,28 @@ impl Peers for RealPeers {
     }
 }
 
+/// What a node has, by its description; 0 where that does not say.
+fn storage_of(said: &Value) -> StorageFigures {
+    let bytes = |name: &str| {
+        said.pointer(&format!("/storageTotals/{name}")).and_then(Value::as_u64).unwrap_or_default()
+    };
+    let usage = |total, used| Usage { total_bytes: bytes(total), used_bytes: bytes(used) };
+    StorageFigures {
+        memory: usage("ram/total", "ram/used"),
+        quota: usage("ram/quotaTotal", "ram/quotaUsed"),
+        disk: usage("hdd/total", "hdd/used"),
+        disk_free_bytes: bytes("hdd/free"),
+        memory_used_by_data_bytes: bytes("ram/usedByData"),
+        disk_used_by_data_bytes: bytes("hdd/usedByData"),
+    }
+}
+
 /// How long a node may take to do its part of a plan, or to empty a bucket.
 const CARRY_OUT_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What a node says in words, if it says it as nodes do.
 fn reason_of(body: &str) -> String {
-    let said: Option<serde_json::Value> = serde_json::from_str(body).ok();
+    let said: Option<Value> = serde_json::from_str(body).ok();
     let reason = said.as_ref().and_then(|said| said.get("_")?.as_str());
     reason.unwrap_or(body).to_owned()
 }
@@ -185,4 +203,25 @@ impl RealPeers {
 fn uid_of(manifest: &str) -> anyhow::Result<u64> {
     let manifest = manifest_json::decode(manifest.as_bytes()).map_err(anyhow::Error::msg)?;
     Ok(manifest.uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_node_has_is_read_from_its_description() {
+        let ram = serde_json::json!({"total": 9, "used": 4, "quotaTotal": 7, "quotaUsed": 3});
+        let said =
+            serde_json::json!({"storageTotals": {"ram": ram, "hdd": {"free": 2, "total": -1}}});
+        let usage = |total_bytes, used_bytes| Usage { total_bytes, used_bytes };
+        let expected = StorageFigures {
+            memory: usage(9, 4),
+            quota: usage(7, 3),
+            disk_free_bytes: 2,
+            ..StorageFigures::default()
+        };
+        assert_eq!(storage_of(&said), expected);
+        assert_eq!(storage_of(&Value::Null), StorageFigures::default(), "of a version before");
+    }
 }

@@ -125,14 +125,17 @@ fn verbose_json(view: &dyn NodeView, bucket: &dyn BucketView) -> Value {
             fields.insert(name.to_owned(), value.clone());
         }
     }
-    if let Value::Object(own) = own_fields(&map, &bucket.facts()) {
+    let node_count = u64::try_from(cluster.nodes.len()).unwrap_or(u64::MAX).max(1);
+    if let Value::Object(own) = own_fields(&map, &bucket.facts(), node_count) {
         fields.extend(own);
     }
     fields.insert("nodes".to_owned(), nodes_json(view, &cluster));
     Value::Object(fields)
 }
 
-fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
+/// Every node has the bucket, with the same quota unless that is what others leave.
+fn own_fields(bucket: &BucketMap, facts: &BucketFacts, node_count: u64) -> Value {
+    let quota_of_all = facts.quota_bytes.saturating_mul(node_count);
     let quota_used = 100.0 * facts.memory_used_bytes as f64 / facts.quota_bytes.max(1) as f64;
     // The words that the original's clients read.
     let (bucket_type, backend, eviction) = match facts.kind {
@@ -148,7 +151,7 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
         "controllers": controllers(&bucket.name, facts.flush_enabled),
         "authType": "sasl",
         "autoCompactionSettings": false,
-        "quota": {"ram": facts.quota_bytes, "rawRAM": facts.quota_bytes},
+        "quota": {"ram": quota_of_all, "rawRAM": facts.quota_bytes},
         "replicaNumber": facts.replica_number,
         "replicaIndex": false,
         "threadsNumber": 3,

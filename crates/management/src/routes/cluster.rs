@@ -6,8 +6,9 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use cluster::{ClusterMap, NodeAddress};
+use cluster::{ClusterMap, NodeAddress, StorageFigures, Usage};
 use document::manifest::{COLLECTIONS_MAX, SCOPES_MAX};
+use platform::Clock;
 use serde_json::{Value, json};
 
 use super::settings::auto_compaction_settings;
@@ -107,6 +108,7 @@ pub(super) async fn pool(
     if context.view.set_up().is_some() {
         return answers::not_found_text("unknown pool");
     }
+    context.other_nodes.ask(&Clock::real(), &context.view).await;
     answers::ok(&pool_json(&*context.view, &user))
 }
 
@@ -118,6 +120,9 @@ pub(super) fn pool_json(view: &dyn NodeView, user: &User) -> Value {
     let names = seen.map(|map| json!({"bucketName": map.name, "uuid": map.uuid.to_string()}));
     let names: Value = names.collect();
     let (node, totals) = (view.node(), Totals::of(&buckets));
+    let here = storage_here(&node, &totals);
+    let mut all = here;
+    all += view.storage_elsewhere();
     json!({
         "name": "default",
         "clusterName": cluster.name,
@@ -157,28 +162,42 @@ pub(super) fn pool_json(view: &dyn NodeView, user: &User) -> Value {
         "cbasMemoryQuota": 0,
         "eventingMemoryQuota": 0,
         "queryMemoryQuota": 0,
-        "storageTotals": storage_totals(&node, &totals),
+        "storageTotals": storage_totals(&here, &all),
     })
 }
 
 /// What this node has, and what is used of it.
-fn storage_totals(node: &NodeFacts, totals: &Totals) -> Value {
+fn storage_here(node: &NodeFacts, totals: &Totals) -> StorageFigures {
+    let usage = |total_bytes, used_bytes| Usage { total_bytes, used_bytes };
+    let used = |total: u64, free: u64| usage(total, total.saturating_sub(free));
+    StorageFigures {
+        memory: used(node.memory_total_bytes, node.memory_free_bytes),
+        quota: usage(node.quota_bytes_max, totals.quota_bytes),
+        disk: used(node.disk_total_bytes, node.disk_free_bytes),
+        disk_free_bytes: node.disk_free_bytes,
+        memory_used_by_data_bytes: totals.memory_used_bytes,
+        disk_used_by_data_bytes: totals.disk_used_bytes,
+    }
+}
+
+/// What several nodes have together, and of that what `one` has for buckets.
+fn storage_totals(one: &StorageFigures, all: &StorageFigures) -> Value {
     json!({
         "ram": {
-            "total": node.memory_total_bytes,
-            "used": node.memory_total_bytes.saturating_sub(node.memory_free_bytes),
-            "usedByData": totals.memory_used_bytes,
-            "quotaTotal": node.quota_bytes_max,
-            "quotaUsed": totals.quota_bytes,
-            "quotaTotalPerNode": node.quota_bytes_max,
-            "quotaUsedPerNode": totals.quota_bytes,
+            "total": all.memory.total_bytes,
+            "used": all.memory.used_bytes,
+            "usedByData": all.memory_used_by_data_bytes,
+            "quotaTotal": all.quota.total_bytes,
+            "quotaUsed": all.quota.used_bytes,
+            "quotaTotalPerNode": one.quota.total_bytes,
+            "quotaUsedPerNode": one.quota.used_bytes,
         },
         "hdd": {
-            "total": node.disk_total_bytes,
-            "quotaTotal": node.disk_total_bytes,
-            "used": node.disk_total_bytes.saturating_sub(node.disk_free_bytes),
-            "usedByData": totals.disk_used_bytes,
-            "free": node.disk_free_bytes,
+            "total": all.disk.total_bytes,
+            "quotaTotal": all.disk.total_bytes,
+            "used": all.disk.used_bytes,
+            "usedByData": all.disk_used_by_data_bytes,
+            "free": all.disk_free_bytes,
         },
     })
 }
@@ -188,13 +207,14 @@ pub(super) async fn this_node_alone(State(context): State<Arc<Context>>) -> Resp
     let view = &*context.view;
     let mut entry = this_node(view, &view.cluster_map());
     let (node, totals) = (view.node(), Totals::of(&view.buckets()));
+    let here = storage_here(&node, &totals);
     let directory = &node.data_directory;
     let beside = json!({
         "storage": {
             "ssd": [],
             "hdd": [{"path": directory, "index_path": directory, "quotaMb": "none", "state": "ok"}],
         },
-        "storageTotals": storage_totals(&node, &totals),
+        "storageTotals": storage_totals(&here, &here),
         "memoryQuota": node.quota_bytes_max >> 20,
     });
     if let (Some(entry), Value::Object(beside)) = (entry.as_object_mut(), beside) {

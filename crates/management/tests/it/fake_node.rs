@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use auth::{Editor, Users, UsersEdit, UsersEditError};
-use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, TlsPorts, Uuid};
+use cluster::{
+    BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, StorageFigures, TlsPorts, Uuid,
+};
 use document::{CollectionId, Histogram, Manifest, ManifestEdit};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
@@ -27,6 +29,8 @@ pub(crate) struct FakeNode {
     pub(crate) buckets: Mutex<Vec<Arc<FakeBucket>>>,
     /// Who may log in.
     pub(crate) users: Arc<Users>,
+    /// What the other nodes have said last, and what they say when they are asked.
+    pub(crate) elsewhere: Mutex<[StorageFigures; 2]>,
     /// Nodes that do not answer.
     pub(crate) silent_nodes: Mutex<Vec<String>>,
     /// What it was told to carry out last.
@@ -74,6 +78,7 @@ impl FakeNode {
     pub(crate) fn new(users: Arc<Users>) -> Self {
         Self {
             users,
+            elsewhere: Mutex::default(),
             silent_nodes: Mutex::default(),
             cluster_uuid: Uuid::random(&Entropy::real()),
             buckets: Mutex::new(vec![Arc::new(FakeBucket::named("default"))]),
@@ -128,6 +133,15 @@ impl NodeView for FakeNode {
     fn buckets(&self) -> Vec<Arc<dyn BucketView>> {
         let buckets = self.buckets.lock().unwrap();
         buckets.iter().map(|bucket| Arc::clone(bucket) as Arc<dyn BucketView>).collect()
+    }
+
+    fn storage_elsewhere(&self) -> StorageFigures {
+        self.elsewhere.lock().unwrap()[0]
+    }
+
+    fn ask_others(&self) {
+        let [known, now] = &mut *self.elsewhere.lock().unwrap();
+        *known = *now;
     }
 
     fn bucket(&self, name: &str) -> Option<Arc<dyn BucketView>> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::{StorageFigures, Usage};
 use document::Manifest;
 use management::{BucketKind, CompactionError, FlushError, Limits};
 
@@ -298,6 +299,45 @@ fn every_node_has_every_field_and_one_name_whoever_is_asked() {
         let different: BTreeSet<_> = asked_here.iter().flatten().collect();
         assert_eq!(different.len(), 6, "{target}: {asked_here:?}");
     }
+}
+
+#[test]
+fn quotas_and_storage_are_those_of_all_nodes_and_of_one() {
+    let port = RestPort::start();
+    let quotas = |target: &str, pointers: [&str; 4]| {
+        let json = port.ask("GET", target).json();
+        pointers.map(|pointer| json.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap())
+    };
+    let bucket = ["/quota/ram", "/quota/rawRAM", "/basicStats/memUsed", "/replicaNumber"];
+    let ram = ["quotaTotal", "quotaTotalPerNode", "quotaUsed", "quotaUsedPerNode"];
+    let ram = ram.map(|name| format!("/storageTotals/ram/{name}"));
+    let ram = [ram[0].as_str(), &ram[1], &ram[2], &ram[3]];
+    let disk = ["total", "free", "used", "usedByData"];
+    let disk = disk.map(|name| format!("/storageTotals/hdd/{name}"));
+    let disk = [disk[0].as_str(), &disk[1], &disk[2], &disk[3]];
+    let (gib, mib) = (1 << 30, 1 << 20);
+    assert_eq!(quotas("/pools/default/buckets/default", bucket)[..2], [256 * mib, 256 * mib]);
+    assert_eq!(quotas("/pools/default", ram), [gib, gib, 256 * mib, 256 * mib]);
+
+    // Another node, which has less and has not said so yet.
+    *port.node.nodes.lock().unwrap() = vec![address(12_000), address(12_002)];
+    let usage = |total_bytes, used_bytes| Usage { total_bytes, used_bytes };
+    port.node.elsewhere.lock().unwrap()[1] = StorageFigures {
+        quota: usage(512 * mib, 128 * mib),
+        disk: usage(1 << 40, 1 << 38),
+        disk_free_bytes: 1 << 37,
+        disk_used_by_data_bytes: 1,
+        ..StorageFigures::default()
+    };
+    assert_eq!(quotas("/pools/default/buckets/default", bucket)[..2], [512 * mib, 256 * mib]);
+    assert_eq!(quotas("/pools/default", ram), [1536 * mib, gib, 384 * mib, 256 * mib]);
+    let all = [1 << 41, (1 << 39) + (1 << 37), (1 << 39) + (1 << 38), 4097];
+    assert_eq!(quotas("/pools/default", disk), all);
+    assert_eq!(quotas("/nodes/self", ram), [gib, gib, 256 * mib, 256 * mib]);
+    assert_eq!(quotas("/nodes/self", disk), [1 << 40, 1 << 39, 1 << 39, 4096]);
+    // It was asked a moment ago.
+    port.node.elsewhere.lock().unwrap()[1] = StorageFigures::default();
+    assert_eq!(quotas("/pools/default", disk), all);
 }
 
 /// What a bucket begins with.

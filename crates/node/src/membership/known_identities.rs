@@ -1,12 +1,12 @@
-//! Who the other nodes of a map are, as they have said it.
+//! Who the other nodes of a map are, and what they have, as they have said it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use cluster::{NodeAddress, PlannedNode, Uuid};
+use cluster::{NodeAddress, PlannedNode};
 
 use super::exchange::Exchange;
-use crate::peer_copies::AskIdentity;
+use crate::peer_copies::{AskIdentity, Introduction};
 
 /// Where a node is asked: its host and its management port.
 type Place = (String, u16);
@@ -16,7 +16,7 @@ type Place = (String, u16);
 pub(super) struct KnownIdentities {
     ask: OnceLock<AskIdentity>,
     /// Those of the nodes of the last map, as far as they have answered.
-    known: Mutex<BTreeMap<Place, Uuid>>,
+    known: Mutex<BTreeMap<Place, Introduction>>,
     pub(super) state: Exchange,
 }
 
@@ -26,8 +26,8 @@ impl KnownIdentities {
         assert!(self.ask.set(ask).is_ok(), "there is one way to ask who somebody is");
     }
 
-    /// Who is reached there, if it has said so.
-    pub(super) fn find(&self, address: &NodeAddress) -> Option<Uuid> {
+    /// What whoever is reached there has said last, if it has.
+    pub(super) fn find(&self, address: &NodeAddress) -> Option<Introduction> {
         self.lock().get(&place_of(address)).copied()
     }
 
@@ -35,31 +35,48 @@ impl KnownIdentities {
     /// until there is another answer: a node may have been replaced. Nobody is asked any more once
     /// `is_over`.
     pub(super) fn ask_those_due(&self, others: &[&PlannedNode], is_over: impl Fn() -> bool) {
-        let Some(ask) = self.ask.get().filter(|_| self.state.is_due()) else { return };
+        if !self.state.is_due() {
+            return;
+        }
         let _asking = self.state.lock();
         // Before anybody is asked: a map that is carried out meanwhile sets it again, and that
         // counts.
         self.state.set_due(false);
+        if !self.ask_each(others, is_over) {
+            self.state.set_due(true);
+        }
+    }
+
+    /// Asks them whether or not one is still to be asked. Who does not answer is not asked again.
+    pub(super) fn ask_again(&self, others: &[&PlannedNode], is_over: impl Fn() -> bool) {
+        let _asking = self.state.lock();
+        self.ask_each(others, is_over);
+    }
+
+    /// Whether all have answered.
+    fn ask_each(&self, others: &[&PlannedNode], is_over: impl Fn() -> bool) -> bool {
+        let Some(ask) = self.ask.get() else { return false };
+        let mut have_all_answered = true;
         let is_of_map = |place: &Place| others.iter().any(|it| place_of(&it.address) == *place);
         self.lock().retain(|place, _| is_of_map(place));
         for node in others {
             if is_over() {
-                self.state.set_due(true);
-                return;
+                return false;
             }
             match ask(&node.address) {
-                Ok(uuid) => {
-                    self.lock().insert(place_of(&node.address), uuid);
+                Ok(introduction) => {
+                    self.lock().insert(place_of(&node.address), introduction);
                 }
                 Err(error) => {
                     tracing::debug!(node = node.name, "it does not say who it is: {error:#}");
-                    self.state.set_due(true);
+                    have_all_answered = false;
                 }
             }
         }
+        have_all_answered
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Uuid>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Introduction>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -50,3 +50,20 @@ fn a_node_is_who_it_was_after_a_restart_and_another_one_on_a_new_disk() {
     assert_eq!(said(&cluster)[0], by_second);
     (0..2).for_each(|index| cluster.lock().power_cut(index));
 }
+
+#[test]
+fn nodes_hear_what_the_others_have_with_the_map_and_when_they_ask() {
+    let cluster = Shared(Arc::new(Mutex::new(Cluster::new(1, &BUCKETS[..1], 2))));
+    cluster.lock().run(Duration::from_secs(20));
+    let elsewhere = |index| {
+        let membership = Arc::clone(cluster.lock().node(index).membership());
+        let before = membership.storage_elsewhere().disk_free_bytes;
+        // Without the lock: others are asked behind it.
+        membership.ask_others();
+        (before, membership.storage_elsewhere().disk_free_bytes)
+    };
+    assert_eq!([elsewhere(0), elsewhere(1)], [(1, 1); 2], "one says what the other has");
+    cluster.lock().power_cut(1);
+    assert_eq!(elsewhere(0), (1, 1), "what a silent node has said last stays");
+    cluster.lock().power_cut(0);
+}

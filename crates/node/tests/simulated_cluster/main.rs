@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use client::{ClientError, Connection, ConnectionOptions, Login, OwnedResponse, ServerAddress};
-use cluster::{BucketPlan, ClusterPlan, PlannedNode, Revision, Uuid};
+use cluster::{BucketPlan, ClusterPlan, PlannedNode, Revision, StorageFigures, Uuid};
 use document::DurabilityLevel;
 use executor::DeterministicPool;
 use node::{
-    BucketSettings, CarriedOut, Copies, Held, Membership, Node, NodeBuckets, NodeConfig, PeerLogin,
-    PeerRefusal, Peers, PlanOffer, World,
+    BucketSettings, CarriedOut, Copies, Held, Introduction, Membership, Node, NodeBuckets,
+    NodeConfig, PeerLogin, PeerRefusal, Peers, PlanOffer, World,
 };
 use platform::network::{Network, Stream};
 use platform::simulated::{SimulatedFiles, SimulatedNetwork};
@@ -129,8 +129,14 @@ impl Peers for Others {
         Ok(copies)
     }
 
-    fn identity(&self, node: &cluster::NodeAddress, _: &PeerLogin) -> anyhow::Result<Uuid> {
-        Ok(self.find(&node.host)?.1.uuid_of(node))
+    fn introduction(
+        &self,
+        node: &cluster::NodeAddress,
+        _: &PeerLogin,
+    ) -> anyhow::Result<Introduction> {
+        let uuid = self.find(&node.host)?.1.uuid_of(node);
+        let storage = StorageFigures { disk_free_bytes: 1, ..StorageFigures::default() };
+        Ok(Introduction { uuid, storage })
     }
 
     fn flush(&self, node: &cluster::NodeAddress, login: &PeerLogin) -> anyhow::Result<()> {
