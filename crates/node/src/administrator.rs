@@ -8,6 +8,7 @@ use auth::{Users, UsersConfig, UsersKeeper};
 use platform::{Entropy, FileErrorKind, Files};
 
 use crate::config::NodeConfig;
+use crate::kept_files::KeptFiles;
 
 /// Passwords that are remembered as verified.
 const VERIFIED_MAX: usize = 1024;
@@ -60,19 +61,19 @@ pub(crate) fn open_users(
 
 /// The file of users.
 pub(crate) struct UsersFile {
-    pub(crate) files: Arc<dyn Files>,
+    pub(crate) kept: Arc<KeptFiles>,
     pub(crate) path: PathBuf,
 }
 
 impl UsersKeeper for UsersFile {
     fn save(&self, text: &str) -> Result<(), String> {
         // A start, or whoever has them read again, must not find what was refused.
-        let replaced = self.files.replace_or_restore(&self.path, text.as_bytes());
-        replaced.map_err(|left| format!("The users could not be written: {}", left.error))
+        let replaced = self.kept.replace(&self.path, text.as_bytes());
+        replaced.map_err(|error| format!("The users could not be written: {error}"))
     }
 
     fn load(&self) -> Result<String, String> {
-        let content = self.files.read_all(&self.path).map_err(|error| error.to_string())?;
+        let content = self.kept.read_all(&self.path).map_err(|error| error.to_string())?;
         String::from_utf8(content).map_err(|_| "the file of users is not text".to_owned())
     }
 }

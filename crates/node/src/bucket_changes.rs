@@ -183,7 +183,7 @@ impl BucketChanges {
         let files = &*self.opener.world.files;
         let path = self.opener.places.bucket(files, name);
         let path = path.map_err(|error| BucketRefusal::Failed(error.to_string()))?;
-        settings.keep(files, &path)?;
+        settings.keep(&self.opener.kept, &path)?;
         // Behind the file: what the disk does not take changes nothing. A start finds the one or
         // the other, whenever it comes.
         let bucket = known.bucket();

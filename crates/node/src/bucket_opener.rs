@@ -13,6 +13,7 @@ use crate::buckets::{NodeBucket, surroundings};
 use crate::config::{MakesBuckets, NodeConfig};
 use crate::data_directory::{BucketPlaces, DataDirectory};
 use crate::document_access::Waiters;
+use crate::kept_files::KeptFiles;
 use crate::quota_shares::part_of_rest;
 use crate::remembered_map::Remembered;
 use crate::world::World;
@@ -61,6 +62,8 @@ impl Planned<'_> {
 /// Opens buckets in a node's directory.
 pub(crate) struct BucketOpener {
     pub(crate) world: World,
+    /// Writes what is kept of buckets' settings.
+    pub(crate) kept: Arc<KeptFiles>,
     pub(crate) places: BucketPlaces,
     waiters: Arc<Waiters>,
     /// Files of one bucket that are kept open.
@@ -72,6 +75,7 @@ pub(crate) struct BucketOpener {
 impl BucketOpener {
     pub(crate) fn new(
         world: &World,
+        kept: &Arc<KeptFiles>,
         config: &NodeConfig,
         directory: &DataDirectory,
         mailboxes: &Mailboxes,
@@ -79,6 +83,7 @@ impl BucketOpener {
     ) -> Self {
         Self {
             world: world.clone(),
+            kept: Arc::clone(kept),
             places: directory.places(),
             waiters: Arc::new(Waiters::new(mailboxes.clone())),
             open_files_max,
@@ -210,7 +215,7 @@ impl BucketOpener {
         let path = self.cleared_place(&settings.name)?;
         files.create_directories(&path)?;
         // The description, which makes it a bucket, comes last.
-        let made = settings.keep(files, &path).map_err(anyhow::Error::new);
+        let made = settings.keep(&self.kept, &path).map_err(anyhow::Error::new);
         let made = made.and_then(|()| self.open_at(&path, settings));
         if made.is_err()
             && let Err(error) = bucket::mark_deleted(files, &path)
@@ -273,6 +278,7 @@ mod tests {
             peers: Arc::new(Nobody),
         };
         let directory = DataDirectory::open(files, &world.entropy, Path::new(DATA), &[]).unwrap();
+        let kept = Arc::new(KeptFiles::new(Arc::clone(&world.files)));
         let template = BucketSettings {
             vbuckets: Some(4),
             memory_quota_bytes: 64 << 20,
@@ -285,7 +291,7 @@ mod tests {
             ..NodeConfig::default()
         };
         let mailboxes = Mailboxes::for_workers(1);
-        let opener = BucketOpener::new(&world, &config, &directory, &mailboxes, 16);
+        let opener = BucketOpener::new(&world, &kept, &config, &directory, &mailboxes, 16);
         Machine { opener, config, _directory: directory, _pool: pool }
     }
 
@@ -417,7 +423,7 @@ mod tests {
                 let path = machine.opener.places.bucket(files, BUCKET).unwrap();
                 let eviction_policy = EvictionPolicy::Full;
                 let settings = BucketSettings { eviction_policy, ..machine.settings() };
-                settings.keep(files, &path).is_ok()
+                settings.keep(&machine.opener.kept, &path).is_ok()
             },
             |was_done, found| {
                 let [old, new] = [EvictionPolicy::ValueOnly, EvictionPolicy::Full].map(facts);

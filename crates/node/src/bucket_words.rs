@@ -15,6 +15,7 @@ use platform::{FileErrorKind, Files};
 use server::{BucketRefusal, BucketWords};
 
 use crate::bucket_settings::BucketSettings;
+use crate::kept_files::KeptFiles;
 
 /// More replicas than this no chain of the protocol has.
 const REPLICA_COUNT_MAX: usize = 3;
@@ -172,13 +173,13 @@ impl BucketSettings {
     }
 
     /// Keeps them in the bucket's directory, durably.
-    pub(crate) fn keep(&self, files: &dyn Files, directory: &Path) -> Result<(), BucketRefusal> {
+    pub(crate) fn keep(&self, kept: &KeptFiles, directory: &Path) -> Result<(), BucketRefusal> {
         let words: serde_json::Map<_, _> =
             self.words().into_iter().map(|(name, value)| (name, value.into())).collect();
         let text = serde_json::to_vec_pretty(&words).expect("names and values are JSON");
         // A start must not find what was refused.
-        let kept = files.replace_or_restore(&directory.join(SETTINGS_NAME), &text);
-        kept.map_err(|left| BucketRefusal::Failed(left.error.to_string()))
+        let replaced = kept.replace(&directory.join(SETTINGS_NAME), &text);
+        replaced.map_err(|error| BucketRefusal::Failed(error.to_string()))
     }
 
     /// These settings, but for those that are kept in the bucket's directory.
@@ -215,6 +216,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_back() {
         let files = platform::simulated::SimulatedFiles::new();
+        let kept = KeptFiles::new(std::sync::Arc::new(files.clone()));
         let directory = Path::new("/bucket");
         files.create_directories(directory).unwrap();
         let before = BucketSettings::default();
@@ -228,14 +230,14 @@ mod tests {
             ("max_ttl", "3600"),
         ]);
         let settings = before.with_words(&said, Moment::Making).unwrap();
-        settings.keep(&files, directory).unwrap();
+        settings.keep(&kept, directory).unwrap();
         let read = before.with_kept(&files, directory).unwrap();
         assert_eq!(read.words(), settings.words());
         assert_ne!(read.words(), before.words());
         let rest = BucketSettings { has_part_of_rest: true, ..before };
-        rest.keep(&files, directory).unwrap();
+        rest.keep(&kept, directory).unwrap();
         assert!(rest.with_kept(&files, directory).unwrap().has_part_of_rest);
-        settings.keep(&files, directory).unwrap();
+        settings.keep(&kept, directory).unwrap();
         assert!(!rest.with_kept(&files, directory).unwrap().has_part_of_rest);
     }
 

@@ -15,6 +15,7 @@ mod data_directory;
 mod document_access;
 mod doors;
 mod failover;
+mod kept_files;
 mod membership;
 mod node;
 mod own_setup;

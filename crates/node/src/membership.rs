@@ -174,6 +174,12 @@ impl Membership {
         }
         assert!(self.server.set(server).is_ok(), "a node has one data port");
         assert!(self.itself.set(Arc::downgrade(self)).is_ok(), "it serves once");
+        let membership = Arc::downgrade(self);
+        self.own_setup_file.kept.wake_with(Box::new(move || {
+            if let Some(membership) = membership.upgrade() {
+                membership.retries.begin(true);
+            }
+        }));
         for member in self.members() {
             self.watch_manifest_of(&member);
         }
@@ -369,6 +375,7 @@ impl Membership {
 
     /// Tries what is left of the plan again.
     fn try_again(&self) {
+        self.own_setup_file.kept.make_sure();
         // First what waits for nobody: others answer in their time, or not at all.
         let asked = self.plan();
         let mut has_advanced = self.take_up_what_is_left(&asked, &BTreeMap::new());
@@ -473,7 +480,8 @@ impl Membership {
         let (manifests, users) = (&self.manifests.state, &self.users.state);
         let exchanges = [manifests, users, &self.plans.state, &self.identities.state];
         let is_due = exchanges.iter().any(|exchange| exchange.is_due());
-        is_due || self.is_unremembered() || self.has_unmade() || self.has_unadapted()
+        let is_unsure = self.own_setup_file.kept.has_unsure();
+        is_due || is_unsure || self.is_unremembered() || self.has_unmade() || self.has_unadapted()
     }
 
     /// Whether the node stops, which waits for no other one: nobody is asked any more.

@@ -21,6 +21,7 @@ use crate::client_limits;
 use crate::config::{MakesBuckets, NodeConfig};
 use crate::data_directory::DataDirectory;
 use crate::doors::open_door;
+use crate::kept_files::KeptFiles;
 use crate::membership::{CarriedOut, Identity, Membership, RunningRetries, SharedUsers};
 use crate::own_setup::OwnSetupFile;
 use crate::peer_copies::{self, NodeLogin, PlanPeers};
@@ -90,12 +91,13 @@ impl Node {
             .transpose()?;
         let mailboxes = Mailboxes::for_workers(config.threads);
         let files_max = client_limits::open_files_max(open_files_limit, config.buckets.len());
-        let opener = BucketOpener::new(&world, &config, &directory, &mailboxes, files_max);
+        let kept = Arc::new(KeptFiles::new(Arc::clone(&files)));
+        let opener = BucketOpener::new(&world, &kept, &config, &directory, &mailboxes, files_max);
         let buckets = NodeBuckets::of(opener.open_all(&config, planned)?, config.default_bucket());
         let buckets = Arc::new(buckets);
         let users = Arc::new(users);
         users.keep_with(Box::new(administrator::UsersFile {
-            files: Arc::clone(&files),
+            kept: Arc::clone(&kept),
             path: directory.users(),
         }));
         let identity = Identity {
@@ -110,7 +112,7 @@ impl Node {
             cluster_uuid: directory.cluster_uuid,
             node_uuid: directory.node_uuid,
         };
-        let own_setup = OwnSetupFile::new(Arc::clone(&files), directory.own_setup());
+        let own_setup = OwnSetupFile::new(kept, directory.own_setup());
         let membership = Membership::new(identity, &buckets, remembered, own_setup, clock.clone())?;
         let membership = Arc::new(membership);
         if let Some(plan) = &plan {

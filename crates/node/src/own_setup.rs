@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use cluster::{ExternalAddress, NodeAddress};
-use platform::{FileError, FileErrorKind, Files};
+use platform::{FileError, FileErrorKind};
+
+use crate::kept_files::KeptFiles;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a host name, as in maps.
@@ -90,18 +92,18 @@ impl OwnSetup {
 
 /// Where it is kept.
 pub(crate) struct OwnSetupFile {
-    files: Arc<dyn Files>,
+    pub(crate) kept: Arc<KeptFiles>,
     path: PathBuf,
 }
 
 impl OwnSetupFile {
-    pub(crate) fn new(files: Arc<dyn Files>, path: PathBuf) -> Self {
-        Self { files, path }
+    pub(crate) fn new(kept: Arc<KeptFiles>, path: PathBuf) -> Self {
+        Self { kept, path }
     }
 
     /// What was said last; nothing, if nothing ever was.
     pub(crate) fn read(&self) -> anyhow::Result<OwnSetup> {
-        let content = match self.files.read_all(&self.path) {
+        let content = match self.kept.read_all(&self.path) {
             Ok(content) => content,
             Err(error) if error.kind == FileErrorKind::NotFound => return Ok(OwnSetup::default()),
             Err(error) => return Err(error.into()),
@@ -116,7 +118,7 @@ impl OwnSetupFile {
     pub(crate) fn write(&self, setup: &OwnSetup) -> Result<(), FileError> {
         let text = serde_json::to_vec(setup).expect("names and ports are JSON");
         // A start must not find what was refused.
-        Ok(self.files.replace_or_restore(&self.path, &text)?)
+        self.kept.replace(&self.path, &text)
     }
 }
 
@@ -124,6 +126,7 @@ impl OwnSetupFile {
 mod tests {
     use std::path::Path;
 
+    use platform::Files;
     use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
     use super::*;
@@ -137,7 +140,10 @@ mod tests {
     fn what_was_said_is_there_after_a_restart() {
         let files = SimulatedFiles::new();
         files.create_directories(Path::new("/data")).unwrap();
-        let file = || OwnSetupFile::new(Arc::new(files.clone()), PathBuf::from("/data/own.json"));
+        let file = || {
+            let kept = KeptFiles::new(Arc::new(files.clone()));
+            OwnSetupFile::new(Arc::new(kept), PathBuf::from("/data/own.json"))
+        };
         assert_eq!(file().read().unwrap(), OwnSetup::default());
         let ports = [("kv".to_owned(), 31210)].into();
         let external = Some(ExternalAddress { hostname: "outside".to_owned(), ports });

@@ -211,14 +211,23 @@ pub trait Files: Send + Sync {
         let before = self.read_all(path);
         let Err(error) = self.replace_all(path, content) else { return Ok(()) };
         let restored = match before {
-            Ok(before) => self.replace_all(path, &before),
-            Err(absent) if absent.kind == FileErrorKind::NotFound => match self.remove(path) {
-                Err(error) if error.kind != FileErrorKind::NotFound => Err(error),
-                _ => self.sync_directory(directory_of(path)),
-            },
+            Ok(before) => self.restore(path, Some(&before)),
+            Err(absent) if absent.kind == FileErrorKind::NotFound => self.restore(path, None),
             Err(unreadable) => Err(unreadable),
         };
         Err(NotReplaced { error, is_unsure: restored.is_err() })
+    }
+
+    /// Gives a file back the content that it had, or no file where there was none. Durable on
+    /// return.
+    fn restore(&self, path: &Path, before: Option<&[u8]>) -> Result<(), FileError> {
+        if let Some(before) = before {
+            return self.replace_all(path, before);
+        }
+        match self.remove(path) {
+            Err(error) if error.kind != FileErrorKind::NotFound => Err(error),
+            _ => self.sync_directory(directory_of(path)),
+        }
     }
 }
 

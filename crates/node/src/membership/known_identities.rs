@@ -42,12 +42,15 @@ impl KnownIdentities {
         // Before anybody is asked: a map that is carried out meanwhile sets it again, and that
         // counts.
         self.state.set_due(false);
+        let is_of_map = |place: &Place| others.iter().any(|it| place_of(&it.address) == *place);
+        self.lock().retain(|place, _| is_of_map(place));
         if !self.ask_each(others, is_over) {
             self.state.set_due(true);
         }
     }
 
-    /// Asks them whether or not one is still to be asked. Who does not answer is not asked again.
+    /// Asks them whether or not one is still to be asked. Who does not answer is not asked again,
+    /// and nobody is forgotten: there may be another map by now.
     pub(super) fn ask_again(&self, others: &[&PlannedNode], is_over: impl Fn() -> bool) {
         let _asking = self.state.lock();
         self.ask_each(others, is_over);
@@ -57,8 +60,6 @@ impl KnownIdentities {
     fn ask_each(&self, others: &[&PlannedNode], is_over: impl Fn() -> bool) -> bool {
         let Some(ask) = self.ask.get() else { return false };
         let mut have_all_answered = true;
-        let is_of_map = |place: &Place| others.iter().any(|it| place_of(&it.address) == *place);
-        self.lock().retain(|place, _| is_of_map(place));
         for node in others {
             if is_over() {
                 return false;

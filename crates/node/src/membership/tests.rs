@@ -17,6 +17,7 @@ use super::*;
 use crate::bucket_settings::BucketSettings;
 use crate::buckets::NodeBucket;
 use crate::document_access::Waiters;
+use crate::kept_files::KeptFiles;
 use crate::own_setup::OwnSetupError;
 use crate::peer_copies::{Copies, Held};
 use crate::remembered_map::Remembered;
@@ -73,7 +74,7 @@ impl Member {
             BUCKET,
         );
         let path = Path::new("/data/own-setup.json").to_path_buf();
-        let own_setup = OwnSetupFile::new(Arc::new(files.clone()), path);
+        let own_setup = OwnSetupFile::new(Arc::new(KeptFiles::new(Arc::new(files.clone()))), path);
         let membership = Membership::new(identity, &buckets, remembered, own_setup, clock);
         let membership = membership.unwrap();
         Self { membership, bucket, pool, files }
@@ -197,6 +198,23 @@ fn a_node_alone_says_what_it_was_told_and_one_of_a_cluster_what_its_map_says() {
     assert_eq!(map.nodes, [node(0).address, node(1).address]);
     let refused = member.membership.set_external_address(None);
     assert!(matches!(refused, Err(OwnSetupError::Invalid(_))), "{refused:?}");
+}
+
+#[test]
+fn what_a_disk_refused_and_would_not_put_back_is_put_back_when_it_can_be() {
+    let member = Member::open(SimulatedFiles::new());
+    member.membership.set_cluster_name("mine").unwrap();
+    let call = Some(Call::SyncDirectory);
+    member.files.fail(Fault { call, number: 1, error: FaultError::Io, from_then_on: true });
+    assert!(member.membership.set_cluster_name("refused").is_err());
+    assert!(member.membership.has_more_to_try());
+    member.membership.try_again();
+    assert!(member.membership.has_more_to_try(), "the disk takes nothing yet");
+    member.files.heal();
+    member.membership.try_again();
+    assert!(!member.membership.has_more_to_try());
+    let member = member.restart(|_| {});
+    assert_eq!(member.membership.cluster_map().name, "mine");
 }
 
 #[test]
