@@ -7,9 +7,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use document::uri::escaped;
 use platform::Clock;
 
-use crate::node_port::{NodePort, in_path};
+use crate::node_port::NodePort;
 
 /// Between two questions to one node, unless whoever asks has less patience.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -35,7 +36,7 @@ impl Watch {
         let watch = Self { silent, is_over: Arc::default() };
         for port in ports {
             let (sender, is_over) = (sender.clone(), Arc::clone(&watch.is_over));
-            let path = format!("/pools/default/b/{}", in_path(bucket));
+            let path = format!("/pools/default/b/{}", escaped(bucket));
             let ask = move || {
                 if let Err(error) = listen(&port, &path, patience, &is_over) {
                     // Nobody may want to know any more.
