@@ -9,6 +9,7 @@ pub(crate) mod defragmenter;
 mod destroyers;
 mod ephemeral;
 mod eviction_policy;
+mod expiry_pace;
 pub(crate) mod expiry_pager;
 pub(crate) mod frequency_decayer;
 pub(crate) mod item_compressor;
@@ -41,7 +42,7 @@ pub(crate) use rounds::Rounds;
 use self::checkpoint_memory::CheckpointMarks;
 use self::destroyers::Destroyers;
 use self::ephemeral::EphemeralSettings;
-use self::expiry_pager::ExpiryPager;
+use self::expiry_pace::ExpiryPace;
 use self::pager::Pager;
 use self::recovery_state::CheckpointRecovery;
 use crate::config::BucketConfig;
@@ -66,8 +67,8 @@ pub(crate) struct Memory {
     /// What a bucket without files does instead, and who forgets its tombstones.
     ephemeral: EphemeralSettings,
     purger: Wakeable,
-    /// Deletes documents whose time is over.
-    expiry_pager: ExpiryPager,
+    /// When documents are deleted whose time is over.
+    expiry_pace: ExpiryPace,
     /// Brings keys back that are to stay.
     key_loader: Wakeable,
     /// Keeps frequency counters comparable.
@@ -108,7 +109,7 @@ impl Memory {
             compressor: Wakeable::default(),
             ephemeral: EphemeralSettings::new(config),
             purger: Wakeable::default(),
-            expiry_pager: ExpiryPager::new(config.expiry_pager_interval),
+            expiry_pace: ExpiryPace::new(config.expiry_pager_interval),
             key_loader: Wakeable::default(),
             decayer: Wakeable::default(),
             quota_change: Wakeable::default(),

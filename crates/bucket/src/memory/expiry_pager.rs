@@ -1,6 +1,5 @@
 //! Deletes documents whose time is over and that nobody reads.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use document::Vbid;
@@ -10,7 +9,7 @@ use vbucket::{Effect, VisitPosition};
 
 use super::checkpoint_memory::CheckpointState;
 use super::rounds::Rounds;
-use crate::core::{Bucket, Wakeable};
+use crate::core::Bucket;
 
 static EXPIRY_PAGER: TaskName = TaskName::new("ExpiredItemPager", TaskKind::NonIo)
     .priority(1)
@@ -18,32 +17,6 @@ static EXPIRY_PAGER: TaskName = TaskName::new("ExpiredItemPager", TaskKind::NonI
 
 /// Slots of a hash table that are gone through while its vBucket's lock is held.
 const PORTION_SLOTS: usize = 128;
-
-/// When the pager goes through the bucket.
-pub(super) struct ExpiryPager {
-    /// From the end of one round to the next.
-    interval_ns: AtomicU64,
-    task: Wakeable,
-}
-
-impl ExpiryPager {
-    pub(super) fn new(interval: Duration) -> Self {
-        let pager = Self { interval_ns: AtomicU64::default(), task: Wakeable::default() };
-        pager.set_interval(interval);
-        pager
-    }
-
-    pub(super) fn interval(&self) -> Duration {
-        Duration::from_nanos(self.interval_ns.load(Ordering::Relaxed))
-    }
-
-    /// The next round comes after so long from now.
-    pub(super) fn set_interval(&self, interval: Duration) {
-        let nanos = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
-        self.interval_ns.store(nanos, Ordering::Relaxed);
-        self.task.snooze(interval);
-    }
-}
 
 /// Deletes a portion of a vBucket's expired documents a visit.
 struct ExpiryVisitor {
@@ -55,12 +28,10 @@ struct ExpiryVisitor {
 
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     let (visited, resting) = (bucket.clone(), bucket.clone());
-    let rest = move || Next::SleepFor(resting.0.memory.expiry_pager.interval());
+    let rest = move || Next::SleepFor(resting.0.memory.expiry_pace.interval());
     let task = Rounds::new(move || begin_round(&visited), rest);
     let handle = pool.schedule_asleep(&bucket.0.background.owner, &EXPIRY_PAGER, task)?;
-    let pager = &bucket.0.memory.expiry_pager;
-    handle.snooze(pager.interval());
-    pager.task.set(handle);
+    bucket.0.memory.expiry_pace.set_task(handle);
     Ok(())
 }
 

@@ -65,13 +65,13 @@ impl Bucket {
 
     /// Seconds between two searches for documents whose time is over.
     pub fn expiry_pager_interval_seconds(&self) -> u64 {
-        self.0.memory.expiry_pager.interval().as_secs()
+        self.0.memory.expiry_pace.interval().as_secs()
     }
 
     /// Changes how many seconds there are between two searches for documents whose time is over, at
     /// least one; the next one comes after so many from now.
     pub fn set_expiry_pager_interval_seconds(&self, seconds: u64) {
-        self.0.memory.expiry_pager.set_interval(Duration::from_secs(seconds.max(1)));
+        self.0.memory.expiry_pace.set_interval(Duration::from_secs(seconds.max(1)));
     }
 
     /// Whether the bucket refuses new documents for good when its memory is full.

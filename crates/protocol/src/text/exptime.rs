@@ -19,8 +19,8 @@ impl Exptime {
         signed(word).map(Self)
     }
 
-    /// The expiry as documents have it: seconds since 1970, 0 for never. What 32 bits do not hold is
-    /// over: memcached, too, reads it as negative.
+    /// The expiry as documents have it: seconds since 1970, 0 for never. What 32 bits do not hold
+    /// is over: memcached, too, reads it as negative.
     pub fn absolute(self, now_seconds: u32) -> u32 {
         match u32::try_from(self.0) {
             Ok(0) => 0,
