@@ -11,8 +11,6 @@ pub(super) enum ForeignProtocol {
     Unknown,
 }
 
-const HTTP_METHODS: [&str; 8] =
-    ["GET /", "HEAD /", "POST /", "PUT /", "DELETE /", "OPTIONS ", "CONNECT ", "PRI * HTTP/2"];
 const REDIS_WORDS: [&str; 5] = ["PING", "AUTH", "INFO", "QUIT", "HELLO"];
 const MEMCACHED_WORDS: [&str; 21] = [
     "get",
@@ -58,14 +56,14 @@ impl ForeignProtocol {
         let is_one_of = |words: &[&str]| {
             first.len() < bytes.len() && words.iter().any(|word| word.as_bytes() == first)
         };
-        if HTTP_METHODS.iter().any(|method| bytes.starts_with(method.as_bytes())) {
-            Self::Http
-        } else if bytes.starts_with(&TLS_HANDSHAKE) {
+        if bytes.starts_with(&TLS_HANDSHAKE) {
             Self::Tls
         } else if is_one_of(&MEMCACHED_WORDS) {
             Self::MemcachedText
         } else if is_one_of(&REDIS_WORDS) || matches!(bytes, [b'*', b'1'..=b'9', ..]) {
             Self::Redis
+        } else if begins_http(bytes) {
+            Self::Http
         } else {
             Self::Unknown
         }
@@ -94,6 +92,21 @@ impl ForeignProtocol {
     }
 }
 
+/// Whether the first line of `bytes`, of which the end may not have come, is that of a request of
+/// HTTP: it ends with the version, or begins with a method in front of what that is for. Methods are
+/// not listed: there may be any, and no other protocol here has verbs in capitals before a path.
+fn begins_http(bytes: &[u8]) -> bool {
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let mut words = line.split(|byte| b" \r".contains(byte)).filter(|word| !word.is_empty());
+    let (Some(method), Some(target)) = (words.next(), words.next()) else { return false };
+    let is_method = method.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
+    let is_target = method == b"CONNECT"
+        || target == b"*"
+        || target.starts_with(b"/")
+        || target.windows(3).any(|part| part == b"://");
+    (is_method && is_target) || words.next_back().is_some_and(|word| word.starts_with(b"HTTP/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +116,14 @@ mod tests {
         for (bytes, protocol) in [
             (&b"GET / HTTP/1.1\r\n"[..], ForeignProtocol::Http),
             (b"POST /pools HTTP/1.1\r\n", ForeignProtocol::Http),
+            (b"POST /a-path-that-goes-on", ForeignProtocol::Http),
+            (b"PATCH http://host/a-path-that-goes-on", ForeignProtocol::Http),
+            (b"M-SEARCH * HTTP/1.1\r\n", ForeignProtocol::Http),
+            (b"OPTIONS *", ForeignProtocol::Http),
+            (b"CONNECT host:443", ForeignProtocol::Http),
+            (b"own-method /  HTTP/1.1\n", ForeignProtocol::Http),
+            (b"GET key\r\nHost: / HTTP/1.1", ForeignProtocol::Unknown),
+            (b"POST", ForeignProtocol::Unknown),
             (b"\x16\x03\x01\x02\x00", ForeignProtocol::Tls),
             (b"*1\r\n$4\r\nPING\r\n", ForeignProtocol::Redis),
             (b"PING\r\n", ForeignProtocol::Redis),

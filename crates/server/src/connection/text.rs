@@ -79,7 +79,10 @@ impl Connection {
                 self.begin_block(&request, rest, line_size, block_size, turn)
             }
             Step::Wrong { error, reply, taken, swallowed } => {
-                if error == TextError::UnknownCommand && self.is_foreign(rest, turn) {
+                // Either is no command, and `rest` begins with its line.
+                let may_be_foreign =
+                    matches!(error, TextError::UnknownCommand | TextError::LineTooLong);
+                if may_be_foreign && self.is_foreign(rest, turn) {
                     return Some(rest.len());
                 }
                 wrong(error, reply, turn);
@@ -105,11 +108,16 @@ impl Connection {
         size + there
     }
 
-    /// Whether the first that the client says is another protocol; it is told so.
+    /// Whether what the client says is another protocol; it is told so. HTTP is refused wherever it
+    /// begins: what follows its first line may be lines that a page of another site has written.
     fn is_foreign(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> bool {
         let is_known = self.dialect.lines().is_none_or(|lines| lines.is_known);
-        let protocol = ForeignProtocol::recognize(bytes);
-        if is_known || !matches!(protocol, ForeignProtocol::Http | ForeignProtocol::Redis) {
+        let is_refused = match ForeignProtocol::recognize(bytes) {
+            ForeignProtocol::Http => true,
+            ForeignProtocol::Redis => !is_known,
+            _ => false,
+        };
+        if !is_refused {
             return false;
         }
         let first = bytes.first().copied().unwrap_or_default();

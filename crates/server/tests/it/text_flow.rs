@@ -323,6 +323,36 @@ fn the_first_byte_decides_what_is_spoken() {
 }
 
 #[test]
+fn what_follows_a_request_of_http_is_not_carried_out() {
+    let port = Port::open();
+    let long_path = |method: &str, size| format!("{method} /{} HTTP/1.1", "a".repeat(size));
+    for first in [
+        long_path("POST", 10),
+        long_path("POST", 2100),
+        long_path("POST", 70_000),
+        long_path("PATCH", 2100),
+        "PROPFIND / HTTP/1.1".to_owned(),
+        "POST http://host/path HTTP/1.1".to_owned(),
+        format!("POST http://host/{}", "a".repeat(2100)),
+        "mn\r\nGET / HTTP/1.1".to_owned(),
+        "\r\nGET / HTTP/1.1".to_owned(),
+    ] {
+        let mut http = TextClient::connected_to(&port);
+        let is_known = first.starts_with("mn");
+        http.send(format!("{first}\r\nHost: x\r\n\r\nset k 0 0 3\r\nbad\r\n").as_bytes());
+        let heard: Vec<_> =
+            std::iter::from_fn(|| Some(http.line()).filter(|line| !line.is_empty())).collect();
+        let is_told = heard.iter().any(|line| line == b"HTTP/1.1 400 Bad Request\r\n");
+        assert!(is_told, "{first:.60}");
+        assert_eq!(is_known, heard[0] == b"MN\r\n", "{first:.60}");
+        let mut client = TextClient::connected_to(&port);
+        client.ask(b"get k\r\n", b"END\r\n");
+    }
+    let mut client = TextClient::connected_to(&port);
+    client.ask(b"POST k\r\nmn\r\n", b"ERROR\r\nMN\r\n");
+}
+
+#[test]
 fn lines_without_an_end_take_no_memory() {
     let port = Port::open();
     let mut client = TextClient::connected_to(&port);
