@@ -63,7 +63,8 @@ fn answer_with(bucket: &Bucket, meta: &Meta<'_>, found: &Found, turn: &mut Turn<
     let touched = meta.options.exptime.map(|exptime| expiry_of(bucket, exptime, turn));
     let expiry = touched.unwrap_or(item.expiry());
     let facts = facts_of(item, *cas, expiry, turn);
-    let may_win = match (meta.options.recache_seconds, facts.ttl_seconds) {
+    // What was found is the version in front of the touch: how long that one had left decides.
+    let may_win = match (meta.options.recache_seconds, ttl(item.expiry(), turn)) {
         (Some(least), Some(left)) => i64::from(left) < least,
         _ => false,
     };
