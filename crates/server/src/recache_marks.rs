@@ -1,6 +1,7 @@
 //! Which documents are to be made anew, and by whom: what meta commands keep beside a document
 //! (`md` with `I`, `mg` with `N` and `R`). Here it lies beside the bucket, in memory alone: a start
-//! forgets it, and so does a document that is changed.
+//! forgets it, and so does a document that gets another value, unless it is one that is counted from
+//! that of before.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,6 +73,20 @@ impl RecacheMarks {
         }
         let name = name();
         self.with_marks(|marks| marks.read(name, read))
+    }
+
+    /// The version `before` of a document has given way to `after`, which is no newer: its mark goes
+    /// on.
+    pub(crate) fn carry_on(&self, name: impl FnOnce() -> DocumentName, before: Cas, after: Cas) {
+        if self.count() == 0 {
+            return;
+        }
+        let name = name();
+        self.with_marks(|marks| {
+            if let Some(mark) = marks.of(&name, before) {
+                marks.put(name, Mark { cas: after, ..mark });
+            }
+        });
     }
 
     /// How many documents have a mark.
@@ -155,6 +170,10 @@ mod tests {
         let moved = MarkedRead { cas: Cas(1), cas_after: Cas(5), may_win: false };
         assert!(marks.read(|| name("k"), moved).is_stale);
         assert!(read(&marks, 5, false).is_taken, "a touched document keeps its mark");
+        marks.carry_on(|| name("k"), Cas(1), Cas(6));
+        assert!(read(&marks, 5, false).is_stale, "that was the mark of another version");
+        marks.carry_on(|| name("k"), Cas(5), Cas(7));
+        assert_eq!(read(&marks, 7, false), Recaching { is_stale: true, is_taken: true, ..NOBODY });
     }
 
     #[test]

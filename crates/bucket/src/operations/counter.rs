@@ -1,6 +1,6 @@
 //! INCREMENT and DECREMENT.
 
-use document::{Datatype, Item, ItemBuilder, ItemMeta, Key, Operation, Vbid};
+use document::{Cas, Datatype, Item, ItemBuilder, ItemMeta, Key, Operation, Vbid};
 use vbucket::{Refusal, StoreMode, WriteCondition, Written};
 
 use super::ATTEMPTS_MAX;
@@ -27,6 +27,8 @@ pub struct Counter {
     pub number: u64,
     /// Its absolute expiry.
     pub expiry: u32,
+    /// The version that it was computed from; `None` for one that is new.
+    pub computed_from: Option<Cas>,
     /// The version that holds it.
     pub written: Written,
 }
@@ -53,7 +55,8 @@ impl Bucket {
                     let operation = condition.operation();
                     let builder =
                         self.counter_version(&existing, number, request.expiry, operation)?;
-                    (number, builder, StoreMode::Replace, Some(existing.seqno()))
+                    let computed_from = Some((existing.seqno(), existing.cas()));
+                    (number, builder, StoreMode::Replace, computed_from)
                 }
                 Ok(Attempted::Waits) => return Ok(Attempted::Waits),
                 Err(Refused::NotFound) => {
@@ -64,14 +67,16 @@ impl Bucket {
                 Err(refused) => return Err(refused),
             };
             let expiry = builder.meta().expiry;
-            let condition = WriteCondition { computed_from, ..condition };
+            let (seqno, computed_from) = computed_from.unzip();
+            let condition = WriteCondition { computed_from: seqno, ..condition };
             let result = self.attempt(session, vbid, |vbucket, effects| {
                 vbucket.store(mode, builder, condition, now, effects)
             });
             match result {
                 Err(Refusal::Changed | Refusal::Exists) => {}
                 result => {
-                    let counted = result.map(|written| Counter { number, expiry, written });
+                    let counted =
+                        result.map(|written| Counter { number, expiry, computed_from, written });
                     return self.answer(session, vbid, counted);
                 }
             }

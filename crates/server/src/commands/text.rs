@@ -78,7 +78,7 @@ pub(crate) fn complete(
             match request {
                 Request::Store(store) => outcome(TextOutcome::Stored, store.reply, turn),
                 Request::Delete(_, reply) => outcome(TextOutcome::Deleted, *reply, turn),
-                Request::Count(count) => change::number(known.number(), count.reply, turn),
+                Request::Count(count) => change::committed(bucket, count, *mutation, known, turn),
                 Request::Meta(meta) => meta::committed(bucket, meta, *mutation, known, turn),
                 _ => Executed::Answered,
             };

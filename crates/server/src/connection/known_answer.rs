@@ -21,8 +21,13 @@ pub(crate) enum KnownAnswer {
 pub(crate) enum KnownOfLine {
     /// Nothing.
     Nothing,
-    /// The number that a counter has.
-    Number(u64),
+    /// A counter is changed.
+    Counted {
+        /// The number that it has.
+        number: u64,
+        /// The version that this was computed from; `None` for a counter that is new.
+        computed_from: Option<Cas>,
+    },
     /// The version whose place an older one takes: what is stored is stale.
     Overtaken(Cas),
 }
@@ -31,7 +36,15 @@ impl KnownOfLine {
     /// The number that a counter has.
     pub(crate) fn number(self) -> Option<u64> {
         match self {
-            Self::Number(number) => Some(number),
+            Self::Counted { number, .. } => Some(number),
+            Self::Nothing | Self::Overtaken(_) => None,
+        }
+    }
+
+    /// The version that a counter was computed from.
+    pub(crate) fn computed_from(self) -> Option<Cas> {
+        match self {
+            Self::Counted { computed_from, .. } => computed_from,
             Self::Nothing | Self::Overtaken(_) => None,
         }
     }

@@ -234,7 +234,8 @@ mod tests {
         for end in ends {
             let mut parked = Parked::of_worker(0);
             let waiter = parked.next_waiter();
-            let kept = Kept::Line(b"incr n 5".to_vec(), KnownOfLine::Number(15));
+            let known = KnownOfLine::Counted { number: 15, computed_from: None };
+            let kept = Kept::Line(b"incr n 5".to_vec(), known);
             assert!(kept.held_bytes() >= 8, "the line is held");
             parked.park(waiter, request(7, kept));
             assert!(parked.take(waiter, &RETRY).is_none());

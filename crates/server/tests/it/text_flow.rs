@@ -232,6 +232,8 @@ fn what_takes_the_place_of_a_newer_version_is_stale_also_where_it_is_durable() {
     // The next one is made anew by the same client still.
     client.ask(b"ms k 1 I C1\r\nz\r\n", b"HD\r\n");
     client.ask(b"mg k v\r\n", b"VA 1 Z X\r\nz\r\n");
+    client.ask(b"ms k 1 I C1\r\n5\r\nincr k 1\r\nma k\r\n", b"HD\r\n6\r\nHD\r\n");
+    client.ask(b"mg k v\r\n", b"VA 1 Z X\r\n7\r\n");
     client.ask(b"ms k 1\r\n!\r\n", b"HD\r\n");
     client.ask(b"mg k v\r\n", b"VA 1\r\n!\r\n");
 }

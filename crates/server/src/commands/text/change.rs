@@ -4,15 +4,15 @@ use bucket::{Bucket, CounterRequest, Refused};
 use protocol::text::answer::{self, TextOutcome};
 use protocol::text::exptime::Exptime;
 use protocol::text::request::{Count, Reply};
-use vbucket::WriteCondition;
+use vbucket::{Mutation, WriteCondition};
 
 use super::documents::{expiry_of, key_of};
 use super::executed::{Executed, outcome};
-use super::operations;
-use super::operations::NoResult;
+use super::operations::{self, NoResult};
+use super::recaching;
 use super::refusals::refuse;
 use super::retrieve::count_read;
-use crate::connection::Turn;
+use crate::connection::{KnownOfLine, Turn};
 use crate::statistics;
 
 /// `delete`.
@@ -53,16 +53,31 @@ pub(super) fn count(bucket: &Bucket, count: &Count<'_>, turn: &mut Turn<'_>) -> 
     let result = operations::count(bucket, key.as_key(), order, condition, turn);
     count_arithmetic(is_increment, result.as_ref().map(|_| ()), turn);
     match result {
-        Ok(counter) => number(Some(counter.number), reply, turn),
+        Ok(counter) => {
+            let before = counter.computed_from;
+            recaching::carry_on(bucket, count.key, before, counter.mutation.cas, turn);
+            number(counter.number, reply, turn)
+        }
         Err(NoResult::Refused(Refused::NotFound)) => outcome(TextOutcome::NotFound, reply, turn),
         Err(why) => refuse(why, reply, turn),
     }
 }
 
-/// Answers the number of a counter.
-pub(super) fn number(number: Option<u64>, reply: Reply, turn: &mut Turn<'_>) -> Executed {
+/// Answers a durable change of a counter that has been committed.
+pub(super) fn committed(
+    bucket: &Bucket,
+    count: &Count<'_>,
+    mutation: Mutation,
+    known: KnownOfLine,
+    turn: &mut Turn<'_>,
+) -> Executed {
+    recaching::carry_on(bucket, count.key, known.computed_from(), mutation.cas, turn);
+    number(known.number().unwrap_or_default(), count.reply, turn)
+}
+
+fn number(number: u64, reply: Reply, turn: &mut Turn<'_>) -> Executed {
     if reply == Reply::Wanted {
-        answer::number(&mut turn.output.buffer, number.unwrap_or_default());
+        answer::number(&mut turn.output.buffer, number);
     }
     Executed::Answered
 }
@@ -97,7 +112,10 @@ pub(super) fn touch(
     let result = operations::read(bucket, key.as_key(), Some(expiry), turn);
     count_read(true, result.as_ref().map(|_| ()), turn);
     match result {
-        Ok(_) => outcome(TextOutcome::Touched, reply, turn),
+        Ok(found) => {
+            recaching::touched(bucket, name, &found, turn);
+            outcome(TextOutcome::Touched, reply, turn)
+        }
         Err(NoResult::Refused(Refused::NotFound)) => outcome(TextOutcome::NotFound, reply, turn),
         Err(why) => refuse(why, reply, turn),
     }

@@ -182,6 +182,8 @@ pub(super) fn count(bucket: &Bucket, meta: &Meta<'_>, turn: &mut Turn<'_>) -> Ex
     count_arithmetic(order.is_increment, result.as_ref().map(|_| ()), turn);
     match result {
         Ok(counter) => {
+            let (name, before) = (meta.name.as_bytes(), counter.computed_from);
+            recaching::carry_on(bucket, name, before, counter.mutation.cas, turn);
             let ttl_seconds = ttl(counter.expiry, turn);
             let facts = Facts { ttl_seconds, ..facts_of(counter.mutation) };
             answer_number(counter.number, meta, facts, turn)
@@ -205,20 +207,22 @@ pub(super) fn committed(
     turn: &mut Turn<'_>,
 ) -> Executed {
     let mut facts = facts_of(mutation);
-    if let Ok(key) = KeyBuf::in_default_collection(meta.name.as_bytes())
+    let name = meta.name.as_bytes();
+    if let Ok(key) = KeyBuf::in_default_collection(name)
         && let Ok(found) = operations::metadata(bucket, key.as_key(), turn)
     {
         facts.ttl_seconds = ttl(found.item.expiry(), turn);
         facts.size = body_of(&found.item, false).0.len();
     }
     if let (MetaVerb::Store, KnownOfLine::Overtaken(before)) = (meta.verb, known) {
-        recaching::mark_stale(bucket, meta.name.as_bytes(), Some(before), mutation.cas, turn);
+        recaching::mark_stale(bucket, name, Some(before), mutation.cas, turn);
     }
+    recaching::carry_on(bucket, name, known.computed_from(), mutation.cas, turn);
     match meta.verb {
         MetaVerb::Get => meta_get::vivified(bucket, meta, mutation, turn),
         MetaVerb::Count => answer_number(known.number().unwrap_or_default(), meta, facts, turn),
         MetaVerb::Delete if meta.options.invalidates => {
-            recaching::mark_stale(bucket, meta.name.as_bytes(), None, mutation.cas, turn);
+            recaching::mark_stale(bucket, name, None, mutation.cas, turn);
             answer(TextOutcome::Deleted, meta, Some(facts), turn)
         }
         MetaVerb::Store | MetaVerb::Delete | MetaVerb::Debug => {

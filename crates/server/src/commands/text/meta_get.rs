@@ -1,8 +1,8 @@
 //! `mg` and `me`. Source: memcached's protocol.txt, "Meta Get" and "Meta Debug".
 
 use bucket::{Bucket, Incoming, Refused, Write};
+use document::ItemMeta;
 use document::key::KeyBuf;
-use document::{Cas, ItemMeta};
 use protocol::text::answer::{self, Facts, LINE_END, MetaHead, Recaching, debug_line, meta_line};
 use protocol::text::exptime::Exptime;
 use protocol::text::meta::Meta;
@@ -68,9 +68,7 @@ fn answer_with(bucket: &Bucket, meta: &Meta<'_>, found: &Found, turn: &mut Turn<
         (Some(least), Some(left)) => i64::from(left) < least,
         _ => false,
     };
-    // A lock shows another CAS than that of the version.
-    let cas_after = if *cas == Cas::LOCKED { item.cas() } else { *cas };
-    let read = MarkedRead { cas: item.cas(), cas_after, may_win };
+    let read = MarkedRead { cas: item.cas(), cas_after: recaching::cas_behind(found), may_win };
     let recaching = recaching::read(bucket, meta.name.as_bytes(), read, turn);
     if meta.options.wants_value {
         let head = |out: &mut Vec<u8>, size| {

@@ -1,10 +1,10 @@
 //! The bucket's operations as commands of the text protocol call them: on documents of vBucket 0.
 
 use bucket::{Addition, Attempted, Bucket, Counter, CounterRequest, Refused, Write};
-use document::{ItemBuilder, Key, Vbid};
+use document::{Cas, ItemBuilder, Key, Vbid};
 use vbucket::{Found, Mutation, StoreMode, WriteCondition, Written};
 
-use crate::connection::Turn;
+use crate::connection::{KnownOfLine, Turn};
 
 /// Where documents of memcached's clients are: those know nothing of vBuckets.
 pub(super) const VBID: Vbid = Vbid(0);
@@ -14,8 +14,8 @@ pub(super) const VBID: Vbid = Vbid(0);
 pub(super) enum NoResult {
     /// It waits under the session's waiter, to be executed again.
     Waits,
-    /// It has begun, and the session's waiter hears of its end. A counter's number is known.
-    Begun(Option<u64>),
+    /// It has begun, and the session's waiter hears of its end. Of that so much is known.
+    Begun(KnownOfLine),
     /// It was refused.
     Refused(Refused),
 }
@@ -26,6 +26,8 @@ pub(super) struct Counted {
     pub(super) number: u64,
     /// Its absolute expiry.
     pub(super) expiry: u32,
+    /// The version that it was computed from; `None` for one that is new.
+    pub(super) computed_from: Option<Cas>,
     /// The version that holds it.
     pub(super) mutation: Mutation,
 }
@@ -46,7 +48,7 @@ fn answered<T>(attempted: Result<Attempted<T>, Refused>) -> Result<T, NoResult> 
 
 /// The mutation of a write, if it is done.
 fn written(attempted: Result<Attempted<Written>, Refused>) -> Result<Mutation, NoResult> {
-    answered(attempted)?.done().ok_or(NoResult::Begun(None))
+    answered(attempted)?.done().ok_or(NoResult::Begun(KnownOfLine::Nothing))
 }
 
 /// Reads a document, and gives it the absolute expiry `touch` if that is asked for.
@@ -125,7 +127,8 @@ pub(super) fn count(
     turn: &mut Turn<'_>,
 ) -> Result<Counted, NoResult> {
     let counter = answered(bucket.count(turn.session, VBID, key, request, condition))?;
-    let Counter { number, expiry, written } = counter;
-    let mutation = written.done().ok_or(NoResult::Begun(Some(number)))?;
-    Ok(Counted { number, expiry, mutation })
+    let Counter { number, expiry, computed_from, written } = counter;
+    let known = KnownOfLine::Counted { number, computed_from };
+    let mutation = written.done().ok_or(NoResult::Begun(known))?;
+    Ok(Counted { number, expiry, computed_from, mutation })
 }

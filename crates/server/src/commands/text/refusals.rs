@@ -8,7 +8,7 @@ use protocol::text::request::{Reply, TextError};
 use super::executed::Executed;
 use super::operations::NoResult;
 use crate::commands::refusals::told;
-use crate::connection::{KnownOfLine, Turn};
+use crate::connection::Turn;
 use crate::statistics::count;
 
 const NOT_A_NUMBER: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
@@ -18,9 +18,7 @@ const NO_MEMORY: &str = "SERVER_ERROR out of memory storing object";
 pub(super) fn refuse(why: NoResult, reply: Reply, turn: &mut Turn<'_>) -> Executed {
     let refused = match why {
         NoResult::Waits => return Executed::Waits,
-        NoResult::Begun(number) => {
-            return Executed::Begun(number.map_or(KnownOfLine::Nothing, KnownOfLine::Number));
-        }
+        NoResult::Begun(known) => return Executed::Begun(known),
         NoResult::Refused(refused) => refused,
     };
     let (status, why) = told(refused);

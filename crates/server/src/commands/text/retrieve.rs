@@ -7,6 +7,7 @@ use protocol::text::request::{Reply, Retrieval};
 use super::documents::{expiry_of, key_of, send_value};
 use super::executed::Executed;
 use super::operations::{NoResult, read};
+use super::recaching;
 use super::refusals::refuse;
 use crate::connection::Turn;
 use crate::statistics::count;
@@ -30,6 +31,9 @@ pub(super) fn get(
         Err(NoResult::Refused(Refused::NotFound)) => return Executed::Answered,
         Err(why) => return refuse(why, Reply::Wanted, turn),
     };
+    if touch.is_some() {
+        recaching::touched(bucket, name, &found, turn);
+    }
     let flags = u32::from_be_bytes(found.item.flags());
     let cas = retrieval.with_cas.then_some(found.cas.0);
     send_value(&found.item, |out, size| value_head(out, name, flags, size, cas), turn);
