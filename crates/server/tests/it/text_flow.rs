@@ -239,6 +239,30 @@ fn what_takes_the_place_of_a_newer_version_is_stale_also_where_it_is_durable() {
 }
 
 #[test]
+fn what_many_add_at_once_to_a_document_that_is_missing_is_all_there() {
+    const CLIENTS: usize = 8;
+    let port = Port::with_workers(4, ServerLimits::default());
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| TextClient::connected_to(&port)).collect();
+    for round in 0..300 {
+        for client in &mut clients {
+            client.send(format!("ms k{round} 2 MA N0\r\nab\r\n").as_bytes());
+        }
+        for client in &mut clients {
+            client.expect(b"HD\r\n");
+        }
+        let size = format!("HD s{}\r\n", 2 * CLIENTS);
+        clients[0].ask(format!("mg k{round} s\r\n").as_bytes(), size.as_bytes());
+    }
+    // A large value, too, which is received in its place.
+    let mut large = b"ms large 50000 MA N100\r\n".to_vec();
+    large.extend(vec![b'x'; 50_000]);
+    large.extend(b"\r\n");
+    clients[0].ask(&large, b"HD\r\n");
+    clients[0].ask(&large, b"HD\r\n");
+    clients[0].ask(b"mg large s t\r\n", b"HD s100000 t100\r\n");
+}
+
+#[test]
 fn who_wants_no_reply_gets_none_however_the_wait_ends() {
     let level_min = DurabilityMinLevel::by_name("majority").unwrap();
     let durability = DurabilityConfig { level_min, ..DurabilityConfig::default() };

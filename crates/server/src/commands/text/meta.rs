@@ -44,14 +44,7 @@ pub(super) fn store(
         order.condition.preserve_expiry = true;
     }
     let size = value.size();
-    let mut result = carry_out(bucket, &order, key.as_key(), &mut value, turn);
-    let was_missing = matches!(result, Err(NoResult::Refused(Refused::NotStored)));
-    // What could not be added to a document has left the value where it is: it becomes a new one.
-    if let Some(exptime) = meta.options.vivify.filter(|_| was_missing) {
-        let made = StoreOrder { verb: StoreVerb::Add, exptime, ..order };
-        result = carry_out(bucket, &made, key.as_key(), &mut value, turn);
-    }
-    match result {
+    match add_or_make(bucket, &order, meta.options.vivify, &key, &mut value, turn) {
         Ok(mutation) => {
             if overtaken.is_some() {
                 recaching::mark_stale(bucket, order.name, overtaken, mutation.cas, turn);
@@ -65,6 +58,31 @@ pub(super) fn store(
                 .map_or_else(|executed| executed, |was| answer(was, meta, None, turn)),
         },
     }
+}
+
+/// Carries out a store. What could not be added to a document (`N`) becomes a new one, unless
+/// another client has made that meanwhile.
+fn add_or_make(
+    bucket: &Bucket,
+    order: &StoreOrder<'_>,
+    vivify: Option<Exptime>,
+    key: &KeyBuf,
+    value: &mut StoredValue<'_>,
+    turn: &mut Turn<'_>,
+) -> Result<Mutation, NoResult> {
+    for _ in 0..ATTEMPTS_MAX {
+        let result = carry_out(bucket, order, key.as_key(), value, turn);
+        let was_missing = matches!(result, Err(NoResult::Refused(Refused::NotStored)));
+        let Some(exptime) = vivify.filter(|_| was_missing) else { return result };
+        let made = StoreOrder { verb: StoreVerb::Add, exptime, ..*order };
+        // A copy of what an addition has left where it is, which may have to be added once more.
+        let mut copied = StoredValue::Bytes(value.bytes());
+        match carry_out(bucket, &made, key.as_key(), &mut copied, turn) {
+            Err(NoResult::Refused(Refused::Exists)) => {}
+            result => return result,
+        }
+    }
+    Err(Refused::Contended.into())
 }
 
 /// The version that a store of an older one may replace all the same (`I`): what is stored is then

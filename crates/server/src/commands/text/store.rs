@@ -56,7 +56,7 @@ impl<'a> StoreOrder<'a> {
 }
 
 impl StoredValue<'_> {
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Built(place) => (**place).as_ref().map_or(&[][..], ItemBuilder::value),
