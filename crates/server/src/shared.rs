@@ -78,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) failed_logins: Seldom,
     /// Bounds the log lines about TLS sessions that do not begin.
     pub(crate) failed_handshakes: Seldom,
+    /// Bounds the log lines about connections that are not let in.
+    pub(crate) rejected_connections: Seldom,
     /// Bounds the log lines about clients of other protocols.
     pub(crate) foreign_clients: Seldom,
     /// When the data port opened.

@@ -83,7 +83,7 @@ counters! {
     total_connections: Counter in "connections" as MetricName::of("kv_total_connections"),
     /// Connections to the port behind TLS ever.
     tls_connections: Counter in "connections",
-    /// Connections closed at once because there were too many.
+    /// Connections closed at once: there were too many, or too much was held for clients.
     rejected_connections: Counter in "connections" as MetricName::of("kv_rejected_connections"),
     /// Connections without a login closed because others needed the room.
     displaced_connections: Counter in "connections",

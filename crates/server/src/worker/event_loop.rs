@@ -283,9 +283,11 @@ impl EventLoop {
     }
 
     fn hand_over(&mut self, socket: Stream, entrance: Entrance) {
-        if !self.shared.client_memory.has_room_for(Holder::Client, 0) || !self.has_place() {
-            count(&self.counters.rejected_connections);
-            return;
+        if !self.shared.client_memory.has_room_for(Holder::Client, 0) {
+            return self.reject("clients hold all the memory that they may");
+        }
+        if !self.has_place() {
+            return self.reject("there are too many connections");
         }
         if entrance == Entrance::Tls {
             self.make_room_for_session();
@@ -297,6 +299,22 @@ impl EventLoop {
             self.adopt(socket, entrance);
         } else {
             self.shared.mailboxes.send(worker, Message::Accepted(socket, entrance));
+        }
+    }
+
+    /// Lets a connection go that is not let in.
+    fn reject(&self, why: &str) {
+        count(&self.counters.rejected_connections);
+        if let Some(unlogged) = self.shared.rejected_connections.passes(self.shared.clock.now()) {
+            let memory = &self.shared.client_memory;
+            tracing::warn!(
+                why,
+                held_bytes = memory.used_bytes(),
+                held_bytes_max = memory.bytes_max(),
+                connections = self.shared.connection_count.load(Ordering::Relaxed),
+                unlogged,
+                "connections are closed at once"
+            );
         }
     }
 

@@ -123,6 +123,7 @@ impl Server {
             recache_marks: RecacheMarks::default(),
             failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
             failed_handshakes: Seldom::every(STRANGERS_LOG_INTERVAL),
+            rejected_connections: Seldom::every(STRANGERS_LOG_INTERVAL),
             foreign_clients: Seldom::every(STRANGERS_LOG_INTERVAL),
             by_bucket: std::iter::repeat_with(Default::default).take(count).collect(),
             administrator: OnceLock::new(),
