@@ -28,7 +28,7 @@ use crate::connection::{KnownOfLine, Turn};
 use executed::{line, outcome};
 
 pub(crate) use executed::Executed;
-pub(crate) use refusals::{no_memory, wrong};
+pub(crate) use refusals::{no_memory, without_bucket, wrong};
 pub(crate) use store::{StoreOrder, StoredValue};
 
 /// Executes a request. `value` is its data block.

@@ -20,7 +20,7 @@ use super::receive::{RECEIVED_IN_PLACE_BYTES_MIN, Receiving};
 use super::state::Connection;
 use super::turn::Turn;
 use crate::commands::text::{Executed, StoreOrder, StoredValue, complete, execute, failed};
-use crate::commands::text::{no_memory, wrong};
+use crate::commands::text::{no_memory, without_bucket, wrong};
 use crate::completed::Completed;
 use crate::statistics::count;
 
@@ -141,7 +141,7 @@ impl Connection {
             Some(Completed::Bucket(Completion::Retry(fetched))) => turn.session.fetched = fetched,
             Some(completed) => return failed(request, &completed, turn),
         }
-        let Some(part) = self.bucket.clone() else { return Executed::Close };
+        let Some(part) = self.bucket.clone() else { return without_bucket(turn) };
         let executed = execute(&part, request, value, turn);
         // The command may have ended before it came to its document.
         turn.session.fetched = None;

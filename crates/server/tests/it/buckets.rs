@@ -9,6 +9,7 @@ use server::ClusterView;
 use crate::cluster_map::notification;
 use crate::dcp::{COLLECTIONS, stream_with};
 use crate::support::{Client, Port, bucket_config, frame, get, set};
+use crate::text::TextClient;
 
 const NAMES: [&str; 2] = ["default", "other"];
 const MUTATION_SEQNO: u16 = 0x04;
@@ -286,6 +287,20 @@ fn commands_are_counted_for_the_bucket_that_the_connection_has_selected() {
         let times = statistics(&mut clients[1][0], "timings");
         assert!(times.keys().any(|name| name.starts_with("get_cmd")), "{times:?}");
         assert!(!times.keys().any(|name| name.starts_with("store_cmd")), "{times:?}");
+    });
+}
+
+#[test]
+fn a_client_of_lines_is_told_that_there_is_no_bucket() {
+    with_ports(|port| {
+        drop(port.server.remove_bucket("default").unwrap());
+        for asked in [&b"version\r\n"[..], b"get k\r\n", b"set k 0 0 1\r\nx\r\n"] {
+            let mut client = TextClient::connected_to(port);
+            client.send(asked);
+            let heard = client.line();
+            assert!(heard.starts_with(b"SERVER_ERROR this port serves"), "{heard:?}");
+            assert!(client.is_closed());
+        }
     });
 }
 

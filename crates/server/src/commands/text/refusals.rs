@@ -38,6 +38,13 @@ pub(super) fn refuse(why: NoResult, reply: Reply, turn: &mut Turn<'_>) -> Execut
     unless_quiet(text, reply, turn)
 }
 
+/// Answers that there is no bucket, whatever was asked for: no other can be selected in lines.
+pub(crate) fn without_bucket(turn: &mut Turn<'_>) -> Executed {
+    let why = "SERVER_ERROR this port serves the default bucket, which this node does not have";
+    answer::line(&mut turn.output.buffer, why);
+    Executed::Close
+}
+
 /// Answers that there is no room for a data block.
 pub(crate) fn no_memory(reply: Reply, turn: &mut Turn<'_>) -> Executed {
     count(&turn.bucket.commands.temporary_failures);
