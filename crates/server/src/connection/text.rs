@@ -86,6 +86,8 @@ impl Connection {
                     return Some(rest.len());
                 }
                 wrong(error, reply, turn);
+                // What follows may be its data block, and is not to be taken for commands.
+                self.is_closing |= error == TextError::LineTooLong;
                 Some(self.pass_over(taken, swallowed, rest.len()))
             }
         }
