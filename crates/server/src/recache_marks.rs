@@ -1,7 +1,7 @@
 //! Which documents are to be made anew, and by whom: what meta commands keep beside a document
 //! (`md` with `I`, `mg` with `N` and `R`). Here it lies beside the bucket, in memory alone: a start
-//! forgets it, and so does a document that gets another value, unless it is one that is counted from
-//! that of before.
+//! forgets it, and so does a document that gets another value, unless that is
+//! counted from the one of before.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,8 +75,8 @@ impl RecacheMarks {
         self.with_marks(|marks| marks.read(name, read))
     }
 
-    /// The version `before` of a document has given way to `after`, which is no newer: its mark goes
-    /// on.
+    /// The version `before` of a document has given way to `after`, which is no newer: its mark
+    /// goes on.
     pub(crate) fn carry_on(&self, name: impl FnOnce() -> DocumentName, before: Cas, after: Cas) {
         if self.count() == 0 {
             return;

@@ -93,8 +93,9 @@ impl ForeignProtocol {
 }
 
 /// Whether the first line of `bytes`, of which the end may not have come, is that of a request of
-/// HTTP: it ends with the version, or begins with a method in front of what that is for. Methods are
-/// not listed: there may be any, and no other protocol here has verbs in capitals before a path.
+/// HTTP: it ends with the version, or begins with a method in front of what that is for. Methods
+/// are not listed: there may be any, and no other protocol here has verbs in capitals before a
+/// path.
 fn begins_http(bytes: &[u8]) -> bool {
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut words = line.split(|byte| b" \r".contains(byte)).filter(|word| !word.is_empty());
