@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use auth::{Users, UsersConfig, UsersKeeper};
+use platform::redaction::Secret;
 use platform::{Entropy, FileErrorKind, Files};
 
 use crate::config::NodeConfig;
@@ -13,15 +14,26 @@ use crate::kept_files::KeptFiles;
 /// Passwords that are remembered as verified.
 const VERIFIED_MAX: usize = 1024;
 
-/// The users that are kept in `path`, and the administrator's password with whether it is a new
-/// one. What is there is changed only on purpose: a variable that is left over in an environment is
-/// no order.
+/// The administrator of a start.
+pub(crate) struct Administrator {
+    /// The password, if it was said or generated at this start.
+    pub(crate) password: Option<String>,
+    /// Whether it was generated, and has to be printed.
+    pub(crate) password_is_new: bool,
+    /// Whether the file of users does not have this password yet.
+    pub(crate) is_unkept: bool,
+}
+
+/// The users that are kept in `path`, and the administrator. What is there is changed only on
+/// purpose: a variable that is left over in an environment is no order. And it is changed by
+/// whoever calls, once nothing else keeps the node from starting: a password that was generated,
+/// kept and never printed would lock everybody out.
 pub(crate) fn open_users(
     files: &dyn Files,
     entropy: &Entropy,
     path: &Path,
     config: &NodeConfig,
-) -> anyhow::Result<(Users, (Option<String>, bool))> {
+) -> anyhow::Result<(Users, Administrator)> {
     let users = Users::new(UsersConfig {
         verified_max: VERIFIED_MAX,
         failed_logins_per_minute_max: config.failed_logins_per_minute_max,
@@ -37,26 +49,28 @@ pub(crate) fn open_users(
         Err(error) => return Err(error.into()),
     }
     let is_known = users.credentials(&config.user).is_some();
-    if let Some(password) = &config.password
-        && is_known
-        && users.check_password(&config.user, password.as_bytes())
-    {
-        return Ok((users, (Some(password.to_string()), false)));
-    }
-    if config.password.is_none() && is_known && !config.set_password {
-        return Ok((users, (None, false)));
+    let is_said_again =
+        |password: &Secret| is_known && users.check_password(&config.user, password.as_bytes());
+    let is_as_before = match &config.password {
+        Some(password) => is_said_again(password),
+        None => is_known && !config.set_password,
+    };
+    if is_as_before {
+        let password = config.password.as_ref().map(|password| password.to_string());
+        let before = Administrator { password, password_is_new: false, is_unkept: false };
+        return Ok((users, before));
     }
     if !config.set_password && !users.names().is_empty() {
         refuse(&users, is_known, path, config)?;
     }
-    let (password, is_new) = match &config.password {
+    let (password, password_is_new) = match &config.password {
         Some(password) => (password.to_string(), false),
         None => (auth::generate_password(entropy), true),
     };
     users.set_password(&config.user, password.as_bytes());
     users.make_admin(&config.user);
-    files.replace_all(path, users.to_json().as_bytes())?;
-    Ok((users, (Some(password), is_new)))
+    let password = Some(password);
+    Ok((users, Administrator { password, password_is_new, is_unkept: true }))
 }
 
 /// The file of users.
@@ -107,7 +121,11 @@ mod tests {
             set_password: sets,
             ..NodeConfig::default()
         };
-        open_users(&RealFiles, &Entropy::real(), path, &config).map(|(users, _)| users)
+        let (users, administrator) = open_users(&RealFiles, &Entropy::real(), path, &config)?;
+        if administrator.is_unkept {
+            RealFiles.replace_all(path, users.to_json().as_bytes())?;
+        }
+        Ok(users)
     }
 
     #[test]

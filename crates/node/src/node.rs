@@ -12,7 +12,7 @@ use server::{BUCKET_COUNT_MAX, BucketAdministrator, Doors, Mailboxes, Parts};
 use server::{Server, ServerOptions};
 use tls::CertificateStore;
 
-use crate::administrator;
+use crate::administrator::{self, Administrator};
 use crate::bucket_changes::BucketChanges;
 use crate::bucket_opener::{BucketOpener, Planned};
 use crate::bucket_steps::BucketKeeper;
@@ -79,7 +79,7 @@ impl Node {
             directory.check_buckets(&*files, &names.collect::<Vec<_>>())?;
         }
         directory.make_users_private(&*files);
-        let (users, password) =
+        let (users, administrator) =
             administrator::open_users(&*files, &entropy, &directory.users(), &config)?;
         // Before buckets are opened: a port that is taken is found before their files are touched.
         let (data, port) = open_door(&network, &config, config.port, "--port")?;
@@ -125,6 +125,9 @@ impl Node {
                 CarriedOut::Refused(reason) => bail!("the cluster map cannot be used: {reason}"),
             }
         }
+        if administrator.is_unkept {
+            files.replace_all(&directory.users(), users.to_json().as_bytes())?;
+        }
         let parts = Parts {
             clock,
             network,
@@ -147,7 +150,7 @@ impl Node {
         membership.serve_with(Arc::clone(&server));
         let login = NodeLogin {
             user: config.user.clone(),
-            password: password.0.clone().unwrap_or_default(),
+            password: administrator.password.clone().unwrap_or_default(),
             connector: certificates.as_ref().and_then(|store| store.connector().cloned()),
         };
         let replicator = start_replicator(login.clone(), node_name, &world)?;
@@ -156,10 +159,10 @@ impl Node {
         let bytes_max = config.buckets_bytes_max;
         let changes = BucketChanges::new(opener, &buckets, &membership, &server, bytes_max);
         let changes = Arc::new(changes);
-        let administrator: Arc<dyn BucketAdministrator> = changes.clone();
+        let of_buckets: Arc<dyn BucketAdministrator> = changes.clone();
         // Weak, here and below: the changes hold the server and the membership, which would hold
         // them.
-        server.administrate_with(Arc::downgrade(&administrator));
+        server.administrate_with(Arc::downgrade(&of_buckets));
         let keeper: Arc<dyn BucketKeeper> = changes.clone();
         membership.keep_buckets_with(Arc::downgrade(&keeper));
         membership.exchange_plans_with(PlanPeers::new(Arc::clone(&peers), login.clone()));
@@ -174,7 +177,7 @@ impl Node {
         membership.ask_with(peer_copies::asking(peers, login));
         // Behind everything that it asks others with, and by which it makes buckets.
         let retries = RunningRetries::start(&membership, &world)?;
-        let (password, password_is_new) = password;
+        let Administrator { password, password_is_new, .. } = administrator;
         Ok(Self {
             config,
             world,

@@ -561,6 +561,37 @@ fn what_a_directory_has_is_not_changed_by_the_way() {
 }
 
 #[test]
+fn a_first_start_that_fails_keeps_no_password_that_nobody_has_seen() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let taken = platform::network::listen_standard(any).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (flags, names) in [
+        (&["--port", &port][..], "cannot listen"),
+        (&["--memcached-port", &port], "cannot listen"),
+        (&["--tls-client-ca", "/no/such"], "/no/such"),
+        (&["--tls-certificate", "/no/such", "--tls-key", "/no/such"], "/no/such"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
+        command.args(["serve", "--management-port", "0"]).env_remove("SETTEE_PASSWORD");
+        command.arg("--data-dir").arg(work.join("data"));
+        if flags[0] != "--port" {
+            command.args(["--port", "0"]);
+        }
+        command.args(flags).stdout(Stdio::null());
+        let said = refused(command);
+        assert!(said.contains(names), "{flags:?}: {said}");
+    }
+    let mut command = serve_directory(work, &["--vbuckets", "16"]);
+    command.stdout(log_file(&work.join("greeting")));
+    let node = Node::start(command, work);
+    let greeting = platform::files::read_text(&work.join("greeting")).unwrap();
+    assert!(greeting.contains("(generated; it is not shown again)"), "{greeting}");
+    node.stop();
+}
+
+#[test]
 fn neither_a_terminal_that_closes_nor_who_rotates_logs_ends_the_node() {
     let root = tempfile::tempdir().unwrap();
     let work = root.path();
