@@ -128,7 +128,8 @@ impl BucketOpener {
                     vbuckets: None,
                     bucket_type: None,
                     conflict_resolution: None,
-                    has_part_of_rest: false,
+                    memory_quota_bytes: config.bucket_quota_bytes.unwrap_or_default(),
+                    has_part_of_rest: config.bucket_quota_bytes.is_none(),
                     ..self.template.clone()
                 };
                 settings.push(found);
@@ -478,6 +479,30 @@ mod tests {
         open().unwrap().iter().for_each(|it| it.bucket().discard());
         drop(machine);
         assert!(boot(&files).open().iter().any(|it| it.name == BUCKET), "it is not deleted");
+    }
+
+    #[test]
+    fn buckets_that_are_found_have_no_more_together_than_the_node_may_take() {
+        let files = SimulatedFiles::new();
+        let mut machine = boot(&files);
+        files.create_directories(&Path::new(DATA).join("buckets")).unwrap();
+        for (name, has_part_of_rest) in [("restored", true), ("said", false), ("other", true)] {
+            let new = machine.opener.new_settings(name);
+            let settings = BucketSettings { has_part_of_rest, ..new };
+            machine.opener.make(settings).unwrap().bucket().discard();
+        }
+        machine.config.buckets_bytes_max = 1000 << 20;
+        for (each, parts_mib) in [(None, 450), (Some(64 << 20), 64)] {
+            machine.config.bucket_quota_bytes = each;
+            let opened = machine.opener.open_all(&machine.config, Planned::default()).unwrap();
+            let facts = opened.iter().map(|it| {
+                it.bucket().discard();
+                (it.name().to_owned(), it.settings().memory_quota_bytes >> 20)
+            });
+            let expected = [("other", parts_mib), ("restored", parts_mib), ("said", 100)];
+            let expected = expected.map(|(name, mib)| (name.to_owned(), mib));
+            assert_eq!(facts.collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

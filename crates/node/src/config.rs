@@ -60,6 +60,9 @@ pub struct NodeConfig {
     pub buckets: Vec<BucketSettings>,
     /// When these are made, if they are not there.
     pub makes_buckets: MakesBuckets,
+    /// Memory for documents of each bucket that is there beside these and of which none is kept;
+    /// without it they have a part of the rest.
+    pub bucket_quota_bytes: Option<u64>,
     /// Memory for documents of all buckets, at most.
     pub buckets_bytes_max: u64,
 }
@@ -119,6 +122,7 @@ impl Default for NodeConfig {
             nonio_threads: ThreadSetting::default(),
             buckets: vec![BucketSettings::default()],
             makes_buckets: MakesBuckets::AtEachStart,
+            bucket_quota_bytes: None,
             buckets_bytes_max: BucketSettings::default().memory_quota_bytes,
         }
     }

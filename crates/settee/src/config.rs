@@ -237,6 +237,7 @@ impl ServeConfig {
                 None if self.says_buckets_elsewhere() => MakesBuckets::Never,
                 None => MakesBuckets::Once,
             },
+            bucket_quota_bytes: config.bucket_quota.map(|quota| quota.0),
             buckets_bytes_max: config.memory_quota.0,
         }
     }
