@@ -29,14 +29,15 @@ def declare(cases):
 
 
 def rest(node, method, path, **form):
-    """A request of the administrator, which must succeed; the JSON of its answer."""
+    """A request of the administrator, which must succeed; the JSON of its answer, if it has any."""
     login = base64.b64encode(f"{node.user}:{node.password}".encode()).decode()
     request = urllib.request.Request(
         f"http://{HOST}:{node.management_port}{path}", method=method,
         data=urllib.parse.urlencode(form).encode() if form else None,
         headers={"Authorization": f"Basic {login}"})
     with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)
+        text = answer.read()
+        return json.loads(text) if text else None
 
 
 def ids_of(node):

@@ -6,6 +6,7 @@ import struct
 
 import mcbp
 import tool
+from named_collections import rest
 from node import Node, run_to_end
 
 
@@ -42,6 +43,46 @@ def declare(cases):
                           "--name", name, "--json"])
             with Node(f"restored-{name}") as node:
                 assert writer.check(node, length) == length
+
+
+    @cases.case
+    def a_restored_bucket_is_what_it_was_set_to_be_and_takes_no_more_than_there_is():
+        restore_buckets_with_settings()
+
+
+SETTINGS = {"maxTTL": 3600, "durabilityMinLevel": "persistToMajority", "flushEnabled": 1,
+            "evictionPolicy": "fullEviction", "compressionMode": "active"}
+
+
+def restore_buckets_with_settings():
+    """Backs up a bucket with settings of its own and one without, and restores both."""
+    told, target = {}, tool.work("settings-target")
+    flags = ("--memory-quota", "512MiB", "--vbuckets", str(tool.VBUCKETS))
+    with Node("settings", *flags) as node:
+        rest(node, "POST", "/pools/default/buckets", name="full", ramQuotaMB=100, **SETTINGS)
+        for bucket in ("default", "full"):
+            arguments = tool.backup_arguments(node, target)
+            # Where the place is said as a whole it says the bucket, too.
+            arguments[arguments.index("--spec") + 1] += f"/{bucket}"
+            tool.succeed(arguments)
+            told[bucket] = rest(node, "GET", f"/pools/default/buckets/{bucket}")
+    assert told["full"]["quota"]["ram"] == 100 << 20, told
+    data = tool.work("settings-restored-data")
+    for bucket, backup in (("full", "full"), ("default", "default"), ("rest", "default")):
+        name = next(name for name in os.listdir(target) if name.startswith(f"{backup}-"))
+        tool.succeed(["restore", "--target", target, "--data-dir", data, "--bucket", bucket,
+                      "--name", name, "--json"])
+    with Node("settings-restored", *flags) as node:
+        found = {bucket: rest(node, "GET", f"/pools/default/buckets/{bucket}")
+                 for bucket in ("full", "default", "rest")}
+        for field in (*SETTINGS, "quota"):
+            if field in told["full"]:
+                assert found["full"][field] == told["full"][field], (field, found["full"])
+        assert found["full"]["maxTTL"] == 3600, found["full"]
+        assert found["default"]["maxTTL"] == 0, found["default"]
+        quotas = {bucket: found[bucket]["quota"]["ram"] >> 20 for bucket in found}
+        assert quotas == {"full": 100, "default": 206, "rest": 206}, quotas
+        assert not node.unexpected_log_lines(), node.unexpected_log_lines()
 
 
 def watch_until_persisted(node, counts):

@@ -208,6 +208,8 @@ pub struct BackupCatalogue {
     /// The manifest of scopes and collections, with which ids come next, as JSON. None that a
     /// vBucket of the backup follows is newer, but of those that are late.
     pub collections: String,
+    /// The settings that are kept of the bucket, as name and value.
+    pub settings: BTreeMap<String, String>,
     /// How far the moments of the files lie apart.
     pub took: Duration,
 }

@@ -182,6 +182,25 @@ impl BucketSettings {
         replaced.map_err(|error| BucketRefusal::Failed(error.to_string()))
     }
 
+    /// Keeps in the directory of a bucket that is being restored what was `kept` of it where it was
+    /// backed up.
+    ///
+    /// # Errors
+    /// This version does not know one of them, or the disk does not take them.
+    pub fn keep_restored(
+        kept: &BTreeMap<String, String>,
+        files: &dyn Files,
+        directory: &Path,
+    ) -> anyhow::Result<()> {
+        if kept.is_empty() {
+            return Ok(());
+        }
+        // A start that did not know one of them would be refused.
+        Self::default().with_words(&kept.clone().into_iter().collect(), Moment::Making)?;
+        let text = serde_json::to_vec_pretty(kept)?;
+        Ok(files.replace_all(&directory.join(SETTINGS_NAME), &text)?)
+    }
+
     /// These settings, but for those that are kept in the bucket's directory.
     ///
     /// # Errors
@@ -239,6 +258,28 @@ mod tests {
         assert!(rest.with_kept(&files, directory).unwrap().has_part_of_rest);
         settings.keep(&kept, directory).unwrap();
         assert!(!rest.with_kept(&files, directory).unwrap().has_part_of_rest);
+    }
+
+    #[test]
+    fn what_was_kept_elsewhere_is_kept_of_what_is_restored() {
+        let files = platform::simulated::SimulatedFiles::new();
+        let directory = Path::new("/bucket");
+        files.create_directories(directory).unwrap();
+        let kept = |words: &[(&str, &str)]| {
+            let words = words.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+            BucketSettings::keep_restored(&words.collect(), &files, directory)
+        };
+        let started = BucketSettings { has_part_of_rest: true, ..BucketSettings::default() };
+        let read = || started.with_kept(&files, directory).unwrap();
+        kept(&[]).unwrap();
+        assert_eq!(read().words(), started.words(), "the start says it");
+        kept(&[("max_ttl", "60")]).unwrap();
+        assert_eq!((read().max_ttl_seconds, read().has_part_of_rest), (60, true));
+        kept(&[("max_size", "104857600"), ("flush_enabled", "true")]).unwrap();
+        assert_eq!((read().memory_quota_bytes, read().has_part_of_rest), (100 << 20, false));
+        assert!(read().enable_flush);
+        let unknown = kept(&[("of_another_version", "1")]).unwrap_err().to_string();
+        assert!(unknown.contains("of_another_version"), "{unknown}");
     }
 
     #[test]

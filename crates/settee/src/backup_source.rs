@@ -1,5 +1,7 @@
 //! The bucket's files, as a backup over the REST port takes them.
 
+use std::collections::BTreeMap;
+
 use bucket::{Bucket, FreezeError, FrozenBucket, FrozenEntry, manifest_json};
 use cluster::{ClusterPlan, PendingVbucket};
 use document::{Vbid, VbucketState};
@@ -33,7 +35,16 @@ pub(crate) fn begin(
     );
     // Behind the files: these follow no newer one.
     let collections = manifest_json::encode_whole(&bucket.manifest());
-    Ok(Box::new(Source { frozen, share, collections }))
+    let settings = kept_settings(bucket)?;
+    Ok(Box::new(Source { frozen, share, collections, settings }))
+}
+
+/// What a restored bucket is to have; what a start says of others, it says of that one, too.
+fn kept_settings(bucket: &Bucket) -> Result<BTreeMap<String, String>, BackupError> {
+    let failed = |why: String| BackupError::Failed(format!("the bucket's settings: {why}"));
+    let kept = bucket.kept_settings().map_err(|error| failed(error.to_string()))?;
+    let Some(kept) = kept else { return Ok(BTreeMap::new()) };
+    serde_json::from_slice(&kept).map_err(|error| failed(error.to_string()))
 }
 
 fn refusal(error: FreezeError) -> BackupError {
@@ -94,6 +105,7 @@ struct Source {
     frozen: FrozenBucket,
     share: Share,
     collections: String,
+    settings: BTreeMap<String, String>,
 }
 
 impl BackupSource for Source {
@@ -106,6 +118,7 @@ impl BackupSource for Source {
             empty: numbers(self.frozen.empty()),
             elsewhere: self.share.elsewhere(),
             collections: self.collections.clone(),
+            settings: self.settings.clone(),
             took: self.frozen.took(),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use bucket::{BucketConfig, ConflictResolution, Named, RestoredBucket, manifest_json};
 use cli::RestoreArguments;
-use node::DataDirectory;
+use node::{BucketSettings, DataDirectory};
 use platform::files::{RealFiles, remove_tree};
 use platform::{Entropy, Files};
 
@@ -66,6 +66,8 @@ fn fill(
     let manifest = restored.collections.as_ref().map(|text| manifest_json::decode(text.as_bytes()));
     let manifest = manifest.transpose().map_err(anyhow::Error::msg);
     let manifest = manifest.context("the scopes and collections of the backup are damaged")?;
+    BucketSettings::keep_restored(&restored.settings, &**files, directory)
+        .context("the bucket's settings in the backup are damaged, or a newer version's")?;
     let restored_bucket = RestoredBucket { manifest, deleted: &restored.deleted };
     bucket::describe_restored(&**files, directory, &bucket, &restored_bucket)?;
     files.sync_directory(directory)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use document::Vbid;
 use executor::{ExecutorPool, Owner};
-use platform::{Clock, Entropy, Files};
+use platform::{Clock, Entropy, FileError, Files};
 use storage::{BacklogUsage, JournalUsage};
 use vbucket::{ClockRules, Now};
 
@@ -78,6 +78,14 @@ impl Bucket {
     /// The bucket's identity: 32 hexadecimal digits.
     pub fn uuid(&self) -> &str {
         self.0.directory.uuid()
+    }
+
+    /// The settings that are kept in its directory, as whoever keeps them has written them.
+    ///
+    /// # Errors
+    /// The disk does not give them.
+    pub fn kept_settings(&self) -> Result<Option<Vec<u8>>, FileError> {
+        self.0.directory.kept_settings()
     }
 
     /// Where it keeps its documents.

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use document::Vbid;
-use platform::{Entropy, Files};
+use platform::{Entropy, FileError, FileErrorKind, Files};
 use storage::{LastStop, Witnesses};
 
 use super::absent_vbuckets::AbsentVbuckets;
-use super::bucket_file::{self, BucketFile};
+use super::bucket_file::{self, BucketFile, SETTINGS_NAME};
 use super::open_error::OpenError;
 use crate::config::{BucketConfig, BucketType, ConflictResolution};
 
@@ -54,6 +54,14 @@ impl BucketDirectory {
     /// The bucket's identity: 32 hexadecimal digits.
     pub(crate) fn uuid(&self) -> &str {
         &self.description.uuid
+    }
+
+    /// What is kept beside the description, whose words are the node's; `None` if nothing is.
+    pub(crate) fn kept_settings(&self) -> Result<Option<Vec<u8>>, FileError> {
+        match self.files.read_all(&self.path.join(SETTINGS_NAME)) {
+            Err(error) if error.kind == FileErrorKind::NotFound => Ok(None),
+            content => content.map(Some),
+        }
     }
 
     /// How many vBuckets the bucket was made with.

@@ -1,5 +1,6 @@
 //! A backup that a node holds, over its REST port.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 
 use anyhow::Context;
@@ -40,6 +41,9 @@ pub(super) struct Catalogue {
     /// The manifest of scopes and collections, which older versions do not say.
     #[serde(default)]
     pub(super) collections: Option<Value>,
+    /// The settings that are kept of the bucket, which older versions do not say.
+    #[serde(default)]
+    pub(super) settings: BTreeMap<String, String>,
 }
 
 /// One vBucket.

@@ -91,6 +91,7 @@ pub(super) fn make(
         deleted: whole.deleted,
         empty: whole.empty,
         collections: whole.collections,
+        settings: whole.settings,
     };
     manifest.check().context("the nodes do not say what became of each vBucket")?;
     manifest.put(&*target).context("the backup is not complete: its manifest is not stored")?;

@@ -1,5 +1,7 @@
 //! What a backup says of itself. It is put last: objects without a manifest are no backup.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, bail, ensure};
 use document::limits::VBUCKET_COUNT_MAX;
 use serde::{Deserialize, Serialize};
@@ -36,6 +38,9 @@ pub(super) struct Manifest {
     /// The scopes and collections, and which ids come next. Older versions did not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) collections: Option<Value>,
+    /// The settings that were kept of the bucket. Older versions did not say them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) settings: BTreeMap<String, String>,
 }
 
 /// What the layouts of all versions have.
@@ -192,6 +197,7 @@ mod tests {
             deleted: deleted.to_vec(),
             empty: empty.to_vec(),
             collections: None,
+            settings: BTreeMap::new(),
         };
         for (stored, deleted, empty) in
             [(&[0, 1, 2, 3][..], &[][..], &[][..]), (&[1], &[0], &[2, 3]), (&[], &[3], &[0, 1, 2])]

@@ -1,6 +1,7 @@
 //! The parts of a backup: each node of a cluster has what is active on it, and together they have
 //! the bucket, or there is no backup.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub(super) struct Whole {
     pub(super) empty: Vec<u16>,
     /// The newest manifest of scopes and collections.
     pub(super) collections: Option<Value>,
+    /// The settings that the first node keeps of the bucket.
+    pub(super) settings: BTreeMap<String, String>,
     /// How far the moments of the files lie apart, at most.
     pub(super) cut: Duration,
 }
@@ -226,6 +229,7 @@ fn merge(
         deleted: all(|part| &part.deleted),
         empty: all(|part| &part.empty),
         collections: newest_collections(parts),
+        settings: first.settings.clone(),
         cut: if parts.len() == 1 { own_cut } else { took },
     }))
 }

@@ -1,5 +1,6 @@
 //! Fetching a backup: every object checked, under the name that a node gives its files.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub struct RestoreReport {
     pub conflict_resolution: String,
     /// The bucket's scopes and collections, as JSON; older versions did not keep them.
     pub collections: Option<String>,
+    /// The settings that were kept of the bucket; older versions did not keep them in backups.
+    pub settings: BTreeMap<String, String>,
     /// vBuckets that have files.
     pub vbuckets: usize,
     /// vBuckets that were deleted.
@@ -55,6 +58,7 @@ pub fn fetch(
         vbucket_count: manifest.bucket.vbucket_count,
         conflict_resolution: manifest.bucket.conflict_resolution.clone(),
         collections: manifest.collections.as_ref().map(ToString::to_string),
+        settings: manifest.settings.clone(),
         vbuckets: manifest.vbuckets.len(),
         deleted: manifest.deleted.iter().map(|vbid| Vbid(*vbid)).collect(),
         documents: manifest.documents(),

@@ -81,13 +81,13 @@ pub(super) async fn begin(
 
 /// What a catalogue says.
 fn described(catalogue: &BackupCatalogue) -> Value {
-    let BackupCatalogue { revision, deleted, empty, elsewhere, collections, took, .. } = catalogue;
+    let BackupCatalogue { revision, deleted, empty, elsewhere, .. } = catalogue;
     let vbucket = |vbucket: &BackupVbucket| {
         let BackupVbucket { vbid, state, bytes, is_late } = vbucket;
         json!({"vbid": vbid, "state": state, "bytes": bytes, "late": is_late})
     };
     let vbuckets: Value = catalogue.vbuckets.iter().map(vbucket).collect();
-    let collections: Value = serde_json::from_str(collections).unwrap_or_default();
+    let collections: Value = serde_json::from_str(&catalogue.collections).unwrap_or_default();
     json!({
         "rev": revision.revision,
         "revEpoch": revision.epoch,
@@ -95,7 +95,8 @@ fn described(catalogue: &BackupCatalogue) -> Value {
         "empty": empty,
         "elsewhere": elsewhere,
         "collections": collections,
-        "cut_seconds": took.as_secs_f64(),
+        "settings": catalogue.settings,
+        "cut_seconds": catalogue.took.as_secs_f64(),
         "vbuckets": vbuckets,
     })
 }

@@ -23,6 +23,7 @@ fn a_backup_lives_as_long_as_its_answer_stays_open() {
     assert_eq!(catalogue["elsewhere"], serde_json::json!([2, 5]));
     assert_eq!((&catalogue["revEpoch"], &catalogue["rev"]), (&1.into(), &7.into()));
     assert_eq!(catalogue["collections"]["uid"], "1f");
+    assert_eq!(catalogue["settings"], serde_json::json!({"max_ttl": "60"}));
     let route = format!("{BACKUP}/{}", catalogue["backup"].as_str().unwrap());
     // Nobody else's name, no other vBucket.
     for target in [format!("{route}/5"), format!("{BACKUP}/0/3"), format!("{route}/x")] {

@@ -569,6 +569,7 @@ impl BackupSource for FakeBackup {
             empty: vec![0, 1],
             elsewhere: vec![2, 5],
             collections: r#"{"uid":"1f"}"#.to_owned(),
+            settings: [("max_ttl".to_owned(), "60".to_owned())].into(),
             took: Duration::ZERO,
         }
     }
