@@ -512,7 +512,11 @@ mod tests {
         let foreign = Path::new(DATA).join("buckets/notes");
         files.create_directories(&foreign).unwrap();
         files.replace_all(&foreign.join("letter.txt"), b"Dear ...").unwrap();
+        let stray = Path::new(DATA).join("buckets/stray");
+        files.replace_all(&stray, b"").unwrap();
         machine.opener.places.sweep(&files);
+        assert_eq!(machine.opener.places.own_buckets(&files).unwrap(), ["notes"]);
+        assert!(files.exists(&stray).unwrap());
         assert!(files.content(&foreign.join("letter.txt")).is_some());
         remove_content(&files, &foreign, &[]).unwrap();
         machine.opener.places.sweep(&files);

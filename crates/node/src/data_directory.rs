@@ -259,6 +259,12 @@ impl BucketPlaces {
     /// Removes what is left of buckets that were deleted, or never made to the end.
     pub(crate) fn sweep(&self, files: &dyn Files) {
         let own = self.0.join(BUCKETS_NAME);
+        for name in self.own_names(files).unwrap_or_default() {
+            let path = own.join(name);
+            if bucket::directory_state(files, &path).ok() == Some(DirectoryState::NoDirectory) {
+                tracing::warn!(path = %path.display(), "a file is no bucket, and is left alone");
+            }
+        }
         let own = self.own_names(files).unwrap_or_default().into_iter().map(|name| own.join(name));
         let originals = [self.0.clone(), self.0.join("data")].into_iter().flat_map(|place| {
             let names = files.list(&place).unwrap_or_default();

@@ -30,6 +30,8 @@ pub enum FileErrorKind {
     NotFound,
     /// The file exists already and must not.
     AlreadyExists,
+    /// What should be a directory is none. Callers that look for one leave it alone.
+    NotADirectory,
     /// The device or the quota is full. Callers answer "temporary failure" and retry later.
     NoSpace,
     /// No file descriptor is left. Callers close some and retry.
@@ -59,6 +61,7 @@ impl FileError {
         let kind = match cause.kind() {
             io::ErrorKind::NotFound => FileErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => FileErrorKind::AlreadyExists,
+            io::ErrorKind::NotADirectory => FileErrorKind::NotADirectory,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FileErrorKind::NoSpace,
             _ => match cause.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
                 Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => {
@@ -567,6 +570,9 @@ mod tests {
         assert_eq!(kind(RealFiles.open(&path, OpenMode::Read)), FileErrorKind::NotFound);
         RealFiles.open(&path, OpenMode::CreateNew).unwrap();
         assert_eq!(kind(RealFiles.open(&path, OpenMode::CreateNew)), FileErrorKind::AlreadyExists);
+        let below = RealFiles.exists(&path.join("below")).unwrap_err();
+        let inside = RealFiles.list(&path).unwrap_err();
+        assert_eq!([below.kind, inside.kind], [FileErrorKind::NotADirectory; 2]);
     }
 
     #[test]

@@ -537,6 +537,8 @@ fn what_a_directory_has_is_not_changed_by_the_way() {
     let work = root.path();
     let first = ["--password", "first", "--vbuckets", "16", "--bucket", "orders"];
     Node::start(serve_directory(work, &first), work).stop();
+    // A file that somebody has left there is no bucket.
+    RealFiles.replace_all(&work.join("data/buckets/stray"), b"").unwrap();
     for (flags, names) in [
         (&["--bucket", "orders", "--password", "second"][..], "--set-password"),
         (&["--bucket", "orders", "--user", "bob"], "`Administrator`"),

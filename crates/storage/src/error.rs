@@ -105,9 +105,10 @@ impl From<FileError> for StorageError {
         match error.kind {
             FileErrorKind::NoSpace => Self::NoSpace(error),
             FileErrorKind::TooManyOpen => Self::TooManyOpenFiles(error),
-            FileErrorKind::NotFound | FileErrorKind::AlreadyExists | FileErrorKind::Failed => {
-                Self::Failed(error)
-            }
+            FileErrorKind::NotFound
+            | FileErrorKind::AlreadyExists
+            | FileErrorKind::NotADirectory
+            | FileErrorKind::Failed => Self::Failed(error),
         }
     }
 }

@@ -25,6 +25,8 @@ pub enum DirectoryState {
     Deleted,
     /// The beginning of one that was never made.
     Unfinished,
+    /// A file, which somebody has put there.
+    NoDirectory,
 }
 
 /// What is at `directory`.
@@ -32,6 +34,13 @@ pub enum DirectoryState {
 /// # Errors
 /// The system does not say.
 pub fn directory_state(files: &dyn Files, directory: &Path) -> Result<DirectoryState, FileError> {
+    match state_of(files, directory) {
+        Err(error) if error.kind == FileErrorKind::NotADirectory => Ok(DirectoryState::NoDirectory),
+        state => state,
+    }
+}
+
+fn state_of(files: &dyn Files, directory: &Path) -> Result<DirectoryState, FileError> {
     if !files.exists(directory)? {
         return Ok(DirectoryState::Absent);
     }

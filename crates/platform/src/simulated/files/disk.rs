@@ -141,6 +141,9 @@ impl Disk {
     }
 
     pub(super) fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        if self.live.files.contains_key(directory) {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
         if !self.live.has_directory(directory) {
             return Err(io::ErrorKind::NotFound.into());
         }
