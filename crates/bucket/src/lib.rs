@@ -61,8 +61,8 @@ pub use scan::{
 };
 pub use start::{
     DirectoryState, OpenError, OriginalBucket, RestoredBucket, SETTINGS_NAME, WarmupPhase,
-    WarmupProgress, describe_restored, directory_state, is_bucket_directory, look_at_original,
-    mark_deleted, remove_remains, unmark_deleted,
+    WarmupProgress, check_description, describe_restored, directory_state, is_bucket_directory,
+    look_at_original, mark_deleted, remove_remains, unmark_deleted,
 };
 pub use state_statistics::StateStatistics;
 pub use statistics::BucketStatistics;

@@ -25,9 +25,9 @@ const MARK_NAME: &str = "settee.json";
 /// The beginning of a mark: see [`Files::replace_all`].
 const MARK_BEGINNING_NAME: &str = "settee.new";
 const LOCK_NAME: &str = "lock";
-const USERS_NAME: &str = "users.json";
+pub(crate) const USERS_NAME: &str = "users.json";
 pub(crate) const CLUSTER_MAP_NAME: &str = "cluster-map.json";
-const OWN_SETUP_NAME: &str = "own-setup.json";
+pub(crate) const OWN_SETUP_NAME: &str = "own-setup.json";
 pub(crate) const CERTIFICATES_NAME: &str = "certificates";
 const BUCKETS_NAME: &str = "buckets";
 /// Behind which stands why.
@@ -86,7 +86,7 @@ impl DataDirectory {
         Self::look_at(files, path, bucket_names)?;
         let lock = files
             .try_lock(&path.join(LOCK_NAME))
-            .with_context(|| format!("cannot lock {}", path.display()))?;
+            .with_context(|| format!("cannot lock {}; {UNREADABLE}", path.display()))?;
         let Some(lock) = lock else {
             bail!(
                 "another node uses {}; stop it first, or give another --data-dir",
@@ -221,6 +221,11 @@ impl DataDirectory {
 pub(crate) struct BucketPlaces(PathBuf);
 
 impl BucketPlaces {
+    /// Those of the data directory at `path`.
+    pub(crate) fn of(path: &Path) -> Self {
+        Self(path.to_path_buf())
+    }
+
     /// See [`DataDirectory::bucket`].
     pub(crate) fn bucket(&self, files: &dyn Files, name: &str) -> Result<PathBuf, FileError> {
         let own = self.0.join(BUCKETS_NAME).join(name);

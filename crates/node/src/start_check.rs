@@ -2,23 +2,33 @@
 
 use std::sync::Arc;
 
-use platform::{Clock, Files};
+use anyhow::Context;
+use platform::{Clock, Entropy, Files};
 use tls::CertificateStore;
 
+use crate::administrator;
+use crate::bucket_settings::BucketSettings;
 use crate::config::NodeConfig;
-use crate::data_directory::{CERTIFICATES_NAME, CLUSTER_MAP_NAME, DataDirectory, FoundDirectory};
+use crate::data_directory::{
+    BucketPlaces, CERTIFICATES_NAME, CLUSTER_MAP_NAME, DataDirectory, FoundDirectory,
+    OWN_SETUP_NAME, USERS_NAME,
+};
+use crate::kept_files::KeptFiles;
+use crate::own_setup::OwnSetupFile;
 use crate::remembered_map::RememberedMap;
 use crate::tls_part::sources_of;
 
 /// Reads what a start with `config` would read before it changes anything: whose the data directory
-/// is, the cluster map, and certificates that were given. Nothing is made, and no lock is taken, so
-/// that a node may run meanwhile.
+/// is, the cluster map, the users, what it was told of itself, what describes its buckets, and
+/// certificates that were given. Nothing is made, and no lock is taken, so that a node may run
+/// meanwhile.
 ///
 /// # Errors
 /// What would keep the node from starting.
 pub fn check_start(
     clock: &Clock,
     files: &Arc<dyn Files>,
+    entropy: &Entropy,
     config: &NodeConfig,
 ) -> anyhow::Result<FoundDirectory> {
     let names: Vec<&str> = config.buckets.iter().map(|bucket| bucket.name.as_str()).collect();
@@ -28,11 +38,27 @@ pub fn check_start(
     if !config.leave_cluster {
         remembered.starting_place(config)?;
     }
+    administrator::open_users(&**files, entropy, &config.data_dir.join(USERS_NAME), config)?;
+    let kept = Arc::new(KeptFiles::new(Arc::clone(files)));
+    OwnSetupFile::new(kept, config.data_dir.join(OWN_SETUP_NAME)).read()?;
+    check_buckets(&**files, &BucketPlaces::of(&config.data_dir))?;
     if let Some(tls) = &config.tls {
         let sources = sources_of(config, tls, config.data_dir.join(CERTIFICATES_NAME));
         CertificateStore::check(clock.clone(), &**files, &sources)?;
     }
     Ok(found)
+}
+
+/// Reads what buckets that are there say of themselves.
+fn check_buckets(files: &dyn Files, places: &BucketPlaces) -> anyhow::Result<()> {
+    for name in places.own_buckets(files)? {
+        let directory = places.bucket(files, &name)?;
+        let described = bucket::check_description(files, &directory);
+        described.with_context(|| format!("the bucket `{name}`"))?;
+        let kept = BucketSettings::default().with_kept(files, &directory);
+        kept.with_context(|| format!("the settings of the bucket `{name}`"))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -49,7 +75,8 @@ mod tests {
         let mut config = NodeConfig { data_dir, ..NodeConfig::default() };
         change(&mut config, directory);
         let files: Arc<dyn Files> = Arc::new(RealFiles);
-        check_start(&Clock::real(), &files, &config).map_err(|error| format!("{error:#}"))
+        check_start(&Clock::real(), &files, &Entropy::simulated(1), &config)
+            .map_err(|error| format!("{error:#}"))
     }
 
     /// Changes a configuration for a directory with a file `key.pem` that is no key.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{Access, OFlags, access, fcntl_getfl, fcntl_setfl};
 
 use crate::aligned_buffer::is_aligned;
 use crate::process::FileLock;
@@ -276,6 +276,14 @@ fn is_nothing_to_sync(error: &io::Error) -> bool {
 /// The text of a file that a person has written.
 pub fn read_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
+}
+
+/// Whether this process may make something in `directory`, or that itself in the nearest one above
+/// that is there. Nothing is made; it is said of this moment alone.
+pub fn may_be_written(directory: &Path) -> bool {
+    let Ok(absolute) = std::path::absolute(directory) else { return false };
+    let nearest = absolute.ancestors().find(|place| place.exists());
+    nearest.is_some_and(|place| access(place, Access::WRITE_OK | Access::EXEC_OK).is_ok())
 }
 
 /// Removes a directory with everything in it. For temporary ones.
@@ -573,6 +581,16 @@ mod tests {
         let below = RealFiles.exists(&path.join("below")).unwrap_err();
         let inside = RealFiles.list(&path).unwrap_err();
         assert_eq!([below.kind, inside.kind], [FileErrorKind::NotADirectory; 2]);
+    }
+
+    #[test]
+    fn what_may_be_written_is_told_of_the_nearest_directory_that_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(may_be_written(directory.path()) && may_be_written(&directory.path().join("a/b")));
+        let file = directory.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(!may_be_written(&file.join("a")));
+        assert_eq!(RealFiles.list(directory.path()).unwrap(), ["file"]);
     }
 
     #[test]

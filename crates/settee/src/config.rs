@@ -1,5 +1,6 @@
 //! What settings come to: which cannot go together, and the node that they are of.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -23,6 +24,7 @@ impl Settings {
         let mut config = self.settled()?;
         config.read_password_file()?;
         config.check_quota()?;
+        config.check_ports()?;
         if config.dev {
             config.data_dir = temporary_data_directory();
         }
@@ -96,6 +98,26 @@ impl ServeConfig {
             bail!("--password-file {shown} is empty; write the password into it, or leave it out");
         }
         self.password = Some(password.to_owned());
+        Ok(())
+    }
+
+    /// Refuses a port for two things: the second would find it taken, and by no other process.
+    fn check_ports(&self) -> anyhow::Result<()> {
+        let ports = [
+            ("--port", Some(self.port)),
+            ("--management-port", Some(self.management_port)),
+            ("--tls-port", self.tls_port()),
+            ("--management-tls-port", self.management_tls_port()),
+            ("--memcached-port", self.memcached_port),
+            ("--query-stub-port", self.query_stub_port),
+        ];
+        let mut taken = BTreeMap::new();
+        for (flag, port) in ports {
+            let Some(port) = port.filter(|port| *port > 0) else { continue };
+            if let Some(other) = taken.insert(port, flag) {
+                bail!("{other} and {flag} are both {port}; give one of them another port, or 0");
+            }
+        }
         Ok(())
     }
 

@@ -1,11 +1,13 @@
 //! `settee serve --check`: what keeps a node from starting is found before it is stopped.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::ensure;
 use node::{FoundDirectory, check_start};
-use platform::{Clock, Files};
+use platform::{Clock, Entropy, Files};
 
 use crate::init_files::InitFiles;
 use crate::settings::ServeConfig;
@@ -18,11 +20,19 @@ use crate::settings::ServeConfig;
 pub(crate) fn run(
     clock: &Clock,
     files: &Arc<dyn Files>,
+    entropy: &Entropy,
     config: &ServeConfig,
 ) -> anyhow::Result<ExitCode> {
     InitFiles::read(&**files, config.init_dir.as_deref())?;
+    if let Some(place) = config.ready_file.as_deref().and_then(Path::parent) {
+        let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
+        ensure!(files.exists(place)?, "--ready-file: there is no directory {}", place.display());
+        check_writable(place, "--ready-file")?;
+    }
     let node = config.node_config();
-    let found = match check_start(clock, files, &node)? {
+    let found = check_start(clock, files, entropy, &node)?;
+    check_writable(&node.data_dir, "--data-dir")?;
+    let found = match found {
         FoundDirectory::Unused => "a start makes the data directory",
         FoundDirectory::OfNode => "a start goes on with the data directory",
         FoundDirectory::OfOriginal => "a start takes over the files in the data directory",
@@ -31,4 +41,12 @@ pub(crate) fn run(
     // Nobody may be there to read it; whether it is right tells the exit status.
     drop(io::stdout().write_all(line.as_bytes()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether something could be made in the directory, or this in the nearest one that is there.
+fn check_writable(directory: &Path, flag: &str) -> anyhow::Result<()> {
+    let shown = directory.display();
+    let refusal = format!("{flag}: this user may not write to {shown}; let it, or name another");
+    ensure!(platform::files::may_be_written(directory), refusal);
+    Ok(())
 }

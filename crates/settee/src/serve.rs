@@ -14,7 +14,7 @@ use node::{Node, NodeBucket, VERSION, cannot_listen};
 use platform::files::RealFiles;
 use platform::process::{Hangup, Termination};
 use platform::service_manager::ServiceNews;
-use platform::{Clock, Files};
+use platform::{Clock, Entropy, Files};
 
 use crate::configuration_check;
 use crate::init_files::{InitFiles, InitTarget};
@@ -81,7 +81,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     unknown_variables::warn(&ServeArguments::augment_args(clap::Command::new("serve")));
     if arguments.check {
         let files: Arc<dyn Files> = Arc::new(RealFiles);
-        return configuration_check::run(&clock, &files, &config);
+        return configuration_check::run(&clock, &files, &Entropy::real(), &config);
     }
     // Before the node starts: a signal that comes meanwhile ends it in order.
     let termination = Termination::watch(Hangup::GoesOn(reload::on_hangup))?;

@@ -718,6 +718,21 @@ fn a_check_says_whether_a_node_could_start_and_makes_nothing() {
         let said = refused(check(&flags));
         assert!(said.contains(why), "{flags:?}: {said}");
     }
+    let mut elsewhere = Command::new(env!("CARGO_BIN_EXE_settee"));
+    elsewhere.args(["serve", "--check", "--ready-file", "missing/ready", "--data-dir", &other]);
+    let said = refused(elsewhere);
+    assert!(said.contains("--ready-file: there is no directory missing"), "{said}");
+    for name in ["users.json", "own-setup.json", "buckets/default/bucket.json"] {
+        let path = work.join("data").join(name);
+        let before = RealFiles.read_all(&path).ok();
+        RealFiles.replace_all(&path, b"{\"format\": 1000}").unwrap();
+        let said = refused(check(&[]));
+        assert!(said.contains(name.rsplit('/').next().unwrap()), "{name}: {said}");
+        match before {
+            Some(before) => RealFiles.replace_all(&path, &before).unwrap(),
+            None => RealFiles.remove(&path).unwrap(),
+        }
+    }
     let mut foreign = serve(work);
     foreign.args(["--check", "--data-dir", &other]);
     let said = refused(foreign);

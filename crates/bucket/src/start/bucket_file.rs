@@ -77,6 +77,21 @@ pub(crate) fn open_or_create(
     }
 }
 
+/// Reads the description in `directory`, if there is one, and makes none.
+///
+/// # Errors
+/// A bucket with that description does not open.
+pub fn check_description(files: &dyn Files, directory: &Path) -> Result<(), OpenError> {
+    let path = directory.join(DESCRIPTION_NAME);
+    match files.read_all(&path) {
+        Err(error) if error.kind == FileErrorKind::NotFound => Ok(()),
+        content => {
+            let described = parse(&content?).map_err(str::to_owned);
+            described.map(drop).map_err(|what| OpenError::BadDescription { path, what })
+        }
+    }
+}
+
 /// What is known of a bucket whose files were put into a directory.
 #[derive(Clone, Debug)]
 pub struct RestoredBucket<'a> {
