@@ -5,6 +5,7 @@
 //! it will do, for programs that read it.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use document::limits::BUCKET_NAME_SIZE_MAX;
 use serde::de::IgnoredAny;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bucket_plan::BucketPlan;
 use crate::cluster_map::{ExternalAddress, NodeAddress, Revision, TlsPorts};
+use crate::host::{HOST_RULE, is_host};
 use crate::plan::{ClusterPlan, DeletedBucket, PlannedNode};
 use crate::uuid::Uuid;
 
@@ -323,15 +325,16 @@ impl ClusterPlan {
                 (1..=NAME_BYTES_MAX).contains(&text.len())
                     && text.bytes().all(|b| b.is_ascii_graphic())
             };
-            if !is_name(name) || !is_name(&address.host) {
+            if !is_name(name) {
                 return Err(InvalidPlan(format!(
-                    "nodes[{index}]: name and host have 1 to {NAME_BYTES_MAX} visible characters"
+                    "nodes[{index}]: a name has 1 to {NAME_BYTES_MAX} visible characters"
                 )));
             }
-            if address.external.as_ref().is_some_and(|external| !is_name(&external.hostname)) {
-                return Err(InvalidPlan(format!(
-                    "nodes[{index}]: external.hostname has 1 to {NAME_BYTES_MAX} visible characters"
-                )));
+            let external = address.external.as_ref().map(|external| &external.hostname);
+            let mut hosts = iter::once(("host", &address.host))
+                .chain(external.map(|hostname| ("external.hostname", hostname)));
+            if let Some((field, _)) = hosts.find(|(_, host)| !is_host(host)) {
+                return Err(InvalidPlan(format!("nodes[{index}]: {field} is {HOST_RULE}")));
             }
             for other in &self.nodes[..index] {
                 let (host, port) = (&address.host, address.data_port);
@@ -512,6 +515,7 @@ mod tests {
             (UNNAMED, "\"rev\"", "\"x\":1,\"rev\"", "unknown field `x`"),
             (UNNAMED, "\"b\"", "\"a\"", "two are called `a`"),
             (UNNAMED, "\"b\"", "\"\"", "visible characters"),
+            (UNNAMED, "\"h\"", "\"h:8091\"", "nodes[0]: host is an IP address, or a name"),
             (UNNAMED, "\"kv\":3", "\"kv\":1", "two have the address h:1"),
             (UNNAMED, "\"replicas\":1", "\"replicas\":4", "at most 3"),
             (UNNAMED, "[1,null]", "[1]", "vbuckets[1]: 1 entries"),

@@ -5,14 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use cluster::{ExternalAddress, NodeAddress};
+use cluster::{ExternalAddress, HOST_RULE, NodeAddress, is_host};
 use platform::{FileError, FileErrorKind};
 
 use crate::kept_files::KeptFiles;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a host name, as in maps.
-const HOST_BYTES_MAX: usize = 100;
 /// Bytes of a cluster's name, as the original has it.
 const CLUSTER_NAME_BYTES_MAX: usize = 256;
 
@@ -68,12 +66,8 @@ impl OwnSetup {
             self.host.as_ref().map(|said| &said.host),
             self.external.as_ref().map(|external| &external.hostname),
         ];
-        let is_host = |host: &String| {
-            (1..=HOST_BYTES_MAX).contains(&host.len())
-                && host.bytes().all(|byte| byte.is_ascii_graphic())
-        };
-        if !hosts.into_iter().flatten().all(is_host) {
-            let why = format!("A host name has 1 to {HOST_BYTES_MAX} visible characters");
+        if let Some(other) = hosts.into_iter().flatten().find(|host| !is_host(host)) {
+            let why = format!("`{other}` is no host name, which is {HOST_RULE}");
             return Err(OwnSetupError::Invalid(why));
         }
         let is_name = |name: &String| {
@@ -171,11 +165,14 @@ mod tests {
 
     #[test]
     fn what_no_map_could_say_is_refused() {
-        let long = "h".repeat(HOST_BYTES_MAX + 1);
-        for host in ["", "a b", "\u{fc}", &long] {
-            let mut setup = OwnSetup::default();
-            setup.rename("a", host.to_owned());
-            assert!(matches!(setup.check(), Err(OwnSetupError::Invalid(_))), "{host}");
+        for host in ["", "a b", "\u{fc}", "b:8091", "http://b", "[::1]"] {
+            let mut renamed = OwnSetup::default();
+            renamed.rename("a", host.to_owned());
+            let external = ExternalAddress { hostname: host.to_owned(), ports: [].into() };
+            let reached = OwnSetup { external: Some(external), ..OwnSetup::default() };
+            for setup in [renamed, reached] {
+                assert!(matches!(setup.check(), Err(OwnSetupError::Invalid(_))), "{host}");
+            }
         }
         for (name, is_right) in [("mine \u{fc}", true), ("a\nb", false), (&"n".repeat(257), false)]
         {

@@ -455,7 +455,15 @@ mod tests {
     fn what_cannot_work_is_refused_with_advice() {
         let no_tls = || "off".parse().ok();
         let node_ca = Some(PathBuf::from("ca.pem"));
-        let cases: [(Settings, &str); 15] = [
+        let advertised = |host: &str| Some(host.to_owned());
+        let cases: [(Settings, &str); 19] = [
+            (Settings { port: Some(8091), ..Settings::default() }, "--port and --management-port"),
+            (
+                Settings { memcached_port: Some(18091), ..Settings::default() },
+                "--management-tls-port and --memcached-port are both 18091",
+            ),
+            (Settings { advertise: advertised(""), ..Settings::default() }, "an IP address, or"),
+            (Settings { advertise: advertised("h:8091"), ..Settings::default() }, "a port"),
             (
                 Settings { tls: no_tls(), tls_node_ca: node_ca, ..Settings::default() },
                 "leave it out, or --tls off",

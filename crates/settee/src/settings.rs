@@ -47,7 +47,13 @@ settings! {
 
     /// The host name that clients are told, if it is another than the one listened on
     #[arg(long, value_name = "NAME", env = "SETTEE_ADVERTISE")]
-    advertise: String {}
+    advertise: String {
+        allowed: Allowed::If {
+            range: cluster::HOST_RULE,
+            complaint: " `{value}`: clients connect to {range}",
+            holds: |host| cluster::is_host(host),
+        },
+    }
 
     /// The data port; 0 for any free one
     #[arg(long, env = "SETTEE_PORT")]

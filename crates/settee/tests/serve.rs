@@ -712,6 +712,8 @@ fn a_check_says_whether_a_node_could_start_and_makes_nothing() {
     for (flags, why) in [
         (["--log-level", "a=b=c=d"], "--log-level"),
         (["--init-dir", "missing"], "--init-dir"),
+        (["--password", "another"], "--set-password"),
+        (["--advertise", ""], "--advertise"),
         (["--config", "missing.toml"], "missing.toml"),
         (["--cluster-map", "missing.json"], "--password"),
     ] {

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::cluster::management_host;
 use super::named_bucket::Fields;
-use super::setup_form::SetupForm;
+use super::setup_form::{SetupForm, check_host};
 use super::users_change::{carry_out, hashed};
 use crate::answers;
 use crate::authentication::{User, unauthorized};
@@ -143,6 +143,9 @@ pub(super) async fn set_external(
     let Some(hostname) = fields.remove("hostname").filter(|name| !name.is_empty()) else {
         return answers::refused("hostname", "The value must be supplied");
     };
+    if let Err(why) = check_host(&hostname) {
+        return answers::refused("hostname", &why);
+    }
     let has_tls = context.view.cluster_map().this_address.tls.is_some();
     let mut external = ExternalAddress { hostname, ports: BTreeMap::new() };
     for (service, port) in fields {

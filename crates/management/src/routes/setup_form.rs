@@ -1,5 +1,7 @@
 //! What a form of a first start says: what the node is already, what is to change, and what cannot.
 
+use cluster::{HOST_RULE, is_host};
+
 use super::named_bucket::Fields;
 use crate::node_view::{NodeView, SetupChange};
 
@@ -50,7 +52,11 @@ fn change_of(view: &dyn NodeView, field: &str, value: &str) -> Result<Option<Set
     match field {
         "hostname" => {
             let host = view.cluster_map().this_address.host;
-            Ok((host != value).then(|| SetupChange::Host(value.to_owned())))
+            if host == value {
+                return Ok(None);
+            }
+            check_host(value)?;
+            Ok(Some(SetupChange::Host(value.to_owned())))
         }
         "clusterName" => {
             let name = view.cluster_map().name;
@@ -92,6 +98,11 @@ fn change_of(view: &dyn NodeView, field: &str, value: &str) -> Result<Option<Set
         },
         _ => Err("Unsupported key".to_owned()),
     }
+}
+
+/// Refuses what nobody could connect to.
+pub(super) fn check_host(value: &str) -> Result<(), String> {
+    if is_host(value) { Ok(()) } else { Err(format!("The host name is {HOST_RULE}")) }
 }
 
 fn check_services(value: &str) -> Result<Option<SetupChange>, String> {

@@ -177,6 +177,8 @@ fn a_form_says_what_is_so_already_or_changes_it_or_is_refused_by_its_field() {
         ("/pools/default", "clusterName=test", ""),
         ("/pools/default", "what=x", "what"),
         ("/node/controller/rename", "hostname=127.0.0.1", ""),
+        ("/node/controller/rename", "hostname=h%3A8091", "hostname"),
+        ("/clusterInit", "hostname=http%3A%2F%2Fh&username=Administrator&password=p", "hostname"),
         ("/node/controller/setupServices", "services=kv%2Cn1ql", "services"),
         ("/node/controller/setupServices", "services=data", ""),
         ("/nodes/self/controller/settings", "path=%2Fsrv%2Fsettee%2F", ""),
@@ -283,6 +285,8 @@ fn an_external_address_has_the_ports_of_services_that_there_are() {
     for (form, field) in [
         ("kv=31210", "hostname"),
         ("hostname=&kv=31210", "hostname"),
+        ("hostname=h:11210", "hostname"),
+        ("hostname=http://h", "hostname"),
         ("hostname=h&kv=0", "kv"),
         ("hostname=h&kv=65536", "kv"),
         ("hostname=h&what=1", "what"),
