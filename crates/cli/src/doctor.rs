@@ -2,6 +2,7 @@
 
 mod bucket;
 mod directory;
+mod last_stop;
 mod symptom;
 
 use std::io::Write;

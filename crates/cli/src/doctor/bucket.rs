@@ -13,6 +13,7 @@ use storage::{Finding, Scope, Severity, StorageError, verify_file};
 
 use super::Report;
 use super::directory::look_at_json;
+use super::last_stop;
 use super::symptom::Symptom;
 use crate::progress::Progress;
 use crate::verify_file::{advices, advices_on};
@@ -54,6 +55,7 @@ pub(super) fn examine(
     let segments: Vec<_> = segments.iter().map(|name| journal.join(name)).collect();
     report.facts.push(fact(name, description.as_ref(), data.len(), segments.len()));
     look_for_set_aside(place, &names, report);
+    look_for_lacking(files, place, &data, report);
     if !quick {
         check_files(files, place, &data, report);
         check_journal(files, place, &segments, report);
@@ -80,6 +82,23 @@ fn look_for_set_aside(place: &Place, names: &[String], report: &mut Report) {
         report.symptoms.push(
             symptom.advise(advice).command(format!("settee dump --by-id {}", path.display())),
         );
+    }
+}
+
+/// Of a node that runs nothing is known: files come and go.
+fn look_for_lacking(
+    files: &dyn Files,
+    place: &Place,
+    data: &BTreeMap<Vbid, PathBuf>,
+    report: &mut Report,
+) {
+    if place.is_in_use {
+        return;
+    }
+    for (vbid, why) in last_stop::lacking(files, &place.directory, data) {
+        let shown = place.directory.display().to_string();
+        let symptom = Symptom::new(Severity::Problem, shown, format!("vBucket {vbid}: {why}"));
+        report.symptoms.push(with_ways_out(symptom, place, vbid, true));
     }
 }
 

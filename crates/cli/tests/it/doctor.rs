@@ -5,9 +5,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cli::DoctorArguments;
-use platform::Files;
+use document::{Seqno, Vbid};
 use platform::files::RealFiles;
+use platform::{Files, OpenMode};
 use serde_json::Value;
+use storage::couchstore::CouchFile;
+use storage::{Witness, Witnesses};
 
 use crate::files::fixture;
 
@@ -55,6 +58,38 @@ fn of_a_sound_directory_nothing_is_said_but_what_is_there() {
     let (_, said) = doctor(&["--quick"], data.path()).unwrap();
     assert!(said.contains(": a node uses it now\n"), "{said}");
     assert!(said.contains("0 files, 0 MB checked"), "{said}");
+}
+
+#[test]
+fn a_file_that_is_gone_or_cut_short_since_the_node_stopped_is_a_problem() {
+    let data = data_directory();
+    let bucket = data.path().join("buckets/orders");
+    let path = bucket.join("0.couch.1");
+    let opened = CouchFile::open(&RealFiles, &path, OpenMode::Read).unwrap();
+    let (header, _) = opened.newest_header().unwrap();
+    let high_seqno = Seqno(header.high_seqno);
+    let note = |vbid, revision, header_position| {
+        let branch = None;
+        let mut noted = Witnesses::default();
+        let vbid = Vbid(vbid);
+        noted.add(Witness { vbid, revision, header_position, high_seqno, branch }, true);
+        RealFiles.replace_all(&bucket.join("clean-stop"), &noted.encode()).unwrap();
+    };
+    for (vbid, revision, position, why) in [
+        (0, 1, header.position, None),
+        (1, 1, header.position, Some("vBucket 1: its file is missing: ")),
+        (0, 2, header.position, Some("vBucket 0: its file lacks what was in it: ")),
+        (0, 1, header.position + 4096, Some("vBucket 0: its file lacks what was in it: ")),
+    ] {
+        note(vbid, revision, position);
+        let (code, said) = doctor(&[], data.path()).unwrap();
+        assert_eq!(code == ExitCode::SUCCESS, why.is_none(), "{said}");
+        if let Some(why) = why {
+            assert!(said.contains(why), "{why}: {said}");
+            let way_out = format!("    settee reset-vbucket {vbid} --bucket orders\n");
+            assert!(said.contains(&way_out), "{said}");
+        }
+    }
 }
 
 #[test]
