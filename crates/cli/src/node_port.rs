@@ -109,6 +109,16 @@ impl NodePort {
         Ok(())
     }
 
+    /// What the node answers with 200; `None` where it has nothing there.
+    pub(crate) fn get_if_any(&self, path: &str) -> anyhow::Result<Option<Value>> {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let mut answer = self.heard(self.authorized(request).call())?;
+        match answer.status().as_u16() {
+            404 => Ok(None),
+            status => Ok(Some(self.accept((status, json_of(&mut answer)))?)),
+        }
+    }
+
     /// Has the node do something: the status, and what it says in JSON.
     pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)]) -> anyhow::Result<(u16, Value)> {
         let request = self.agent.post(format!("{}{path}", self.url));

@@ -25,32 +25,39 @@ pub struct UserArguments {
 enum Action {
     /// Show all users with their roles
     List,
-    /// Make a user, or change one: all roles, groups and limits are those that are said here
+    /// Make a user, or change one: what is not said stays as it is
     Set {
         /// The user's name
         name: String,
         /// A new password; an existing user keeps its own when this is left out
         #[arg(long, env = "SETTEE_NEW_PASSWORD", hide_env_values = true)]
         new_password: Option<Secret>,
-        /// Roles with commas between them
-        #[arg(long, default_value = "")]
-        roles: String,
-        /// Groups with commas between them
-        #[arg(long, default_value = "")]
-        groups: String,
-        /// The name for people
-        #[arg(long, default_value = "")]
-        full_name: String,
-        /// What the user may take of each node, as the original says it: num_connections,
-        /// num_ops_per_min, ingress_mib_per_min, egress_mib_per_min; without it anything
-        #[arg(long, value_name = "JSON", default_value = "")]
-        limits: String,
+        #[command(flatten)]
+        said: Said,
     },
     /// Delete a user; its connections are closed
     Delete {
         /// The user's name
         name: String,
     },
+}
+
+/// What can be said of a user beside the password; what is said takes the place of all that was.
+#[derive(Clone, Debug, Default, clap::Args)]
+struct Said {
+    /// All its roles, with commas between them; '' for none
+    #[arg(long)]
+    roles: Option<String>,
+    /// All its groups, with commas between them; '' for none
+    #[arg(long)]
+    groups: Option<String>,
+    /// The name for people
+    #[arg(long)]
+    full_name: Option<String>,
+    /// What the user may take of each node, as the original says it: num_connections,
+    /// num_ops_per_min, ingress_mib_per_min, egress_mib_per_min; '' for anything
+    #[arg(long, value_name = "JSON")]
+    limits: Option<String>,
 }
 
 const HELP: &str = "\
@@ -63,8 +70,8 @@ Examples:
   settee user list --password secret
   settee user set bob --new-password hunter22 --roles 'data_reader[travel]' --password secret
   settee user set bob --roles 'data_reader[travel:shop],data_writer[travel:shop]' -P secret
-  settee user set bob --roles 'data_reader[*]' --password secret \
-      --limits '{\"kv\": {\"num_ops_per_min\": 6000}}'
+  settee user set bob --new-password hunter33 --password secret
+  settee user set bob --limits '{\"kv\": {\"num_ops_per_min\": 6000}}' --password secret
   settee user delete bob --password secret";
 
 /// Runs the tool.
@@ -76,16 +83,47 @@ pub fn run(arguments: &UserArguments) -> anyhow::Result<ExitCode> {
             node.show(&port, USERS, table)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Action::Set { name, new_password, roles, groups, full_name, limits } => {
-            let mut fields = vec![("name", full_name.as_str()), ("roles", roles.as_str())];
-            fields.extend([("groups", groups.as_str()), ("limits", limits.as_str())]);
+        Action::Set { name, new_password, said } => {
+            let path = path_of(name);
+            // A PUT says all of a user.
+            let known = port.get_if_any(&path)?.unwrap_or_default();
+            let form = said.form(&known);
+            let mut fields: Vec<_> =
+                form.iter().map(|(field, value)| (*field, value.as_str())).collect();
             fields.extend(new_password.as_deref().map(|password| ("password", password)));
-            port.put(&path_of(name), &fields)?
+            port.put(&path, &fields)?
         }
         Action::Delete { name } => port.delete(&path_of(name))?,
     };
     node.accept(&port, answer)?;
     Ok(ExitCode::SUCCESS)
+}
+
+impl Said {
+    /// The fields of a user, as they are said here or else `known`.
+    fn form(&self, known: &Value) -> [(&'static str, String); 4] {
+        let or_else = |said: &Option<String>, known: String| said.clone().unwrap_or(known);
+        let full_name = known.get("name").and_then(Value::as_str).unwrap_or_default();
+        let groups = known.get("groups").and_then(Value::as_array).into_iter().flatten();
+        let groups: Vec<&str> = groups.filter_map(Value::as_str).collect();
+        let limits = known.get("limits").map(Value::to_string).unwrap_or_default();
+        [
+            ("name", or_else(&self.full_name, full_name.to_owned())),
+            ("roles", or_else(&self.roles, own_roles(known).join(","))),
+            ("groups", or_else(&self.groups, groups.join(","))),
+            ("limits", or_else(&self.limits, limits)),
+        ]
+    }
+}
+
+/// The roles that a user has other than by its groups.
+fn own_roles(user: &Value) -> Vec<String> {
+    let is_own = |shown: &&Value| {
+        let origins = shown.get("origins").and_then(Value::as_array);
+        origins.is_none_or(|origins| origins.iter().any(|origin| origin["type"] == "user"))
+    };
+    let roles = user.get("roles").and_then(Value::as_array);
+    roles.into_iter().flatten().filter(is_own).map(role).collect()
 }
 
 /// All users.
@@ -138,5 +176,29 @@ mod tests {
         let shown = ["bob", "admin,bucket_admin[*],data_reader[b],data_writer[b:s:c]"];
         assert_eq!(row(&user), shown);
         assert_eq!(row(&json!({"id": "eve", "roles": []})), ["eve", "-"]);
+    }
+
+    #[test]
+    fn what_is_not_said_of_a_user_stays_as_it_is() {
+        let (own, of_group) = (json!({"type": "user"}), json!({"type": "group", "name": "g"}));
+        let known = json!({
+            "id": "bob",
+            "name": "Bob B.",
+            "groups": ["g", "h"],
+            "roles": [
+                {"role": "data_reader", "bucket_name": "b", "scope_name": "s",
+                 "collection_name": "*", "origins": [own, of_group]},
+                {"role": "ro_admin", "origins": [of_group]},
+            ],
+            "limits": {"kv": {"num_connections": 3}},
+        });
+        let form = |said: Said, known: &Value| said.form(known).map(|(_, value)| value);
+        let limits = r#"{"kv":{"num_connections":3}}"#;
+        assert_eq!(form(Said::default(), &known), ["Bob B.", "data_reader[b:s]", "g,h", limits]);
+        let none = Some(String::new());
+        let said = Said { roles: none.clone(), limits: none, ..Said::default() };
+        assert_eq!(form(said, &known), ["Bob B.", "", "g,h", ""]);
+        let said = Said { roles: Some("admin".to_owned()), ..Said::default() };
+        assert_eq!(form(said, &Value::Null), ["", "admin", "", ""], "of a new user");
     }
 }

@@ -213,6 +213,8 @@ fn tool_command(work: &Path, arguments: &[&str]) -> Command {
     command.args(arguments).stdin(Stdio::null());
     let port = port_of(work, "port").to_string();
     command.args(["--password", "password", "--port", &port]);
+    tool(work, &["user", "set", "bob", "--limits", r#"{"kv": {"num_connections": 3}}"#]);
+    tool(work, &["user", "set", "bob", "--new-password", "hunter33", "--full-name", "Bob"]);
     command
 }
 
