@@ -89,7 +89,7 @@ def collections_have_documents_of_their_own(nodes, threads):
     expect("settee collection list" in said.err, said.err)
     listed = json.loads(typed("collection", "list", "-o", "json").out)
     expect("shop" in [scope["name"] for scope in listed["scopes"]], str(listed))
-    typed("collection", "drop-scope", "shop")
+    typed("collection", "drop-scope", "shop", "--confirm")
 
 
 def scans_list_keys_and_documents(nodes, threads):

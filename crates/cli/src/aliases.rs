@@ -134,13 +134,21 @@ mod tests {
             ),
             (
                 "couchbase-cli bucket-flush --bucket travel --force",
-                "bucket flush travel --management http://127.0.0.1:8091",
+                "bucket flush travel --confirm --management http://127.0.0.1:8091",
             ),
             (
                 "couchbase-cli collection-manage --bucket travel --create-collection a.b \
                  --max-ttl 60",
                 "collection create a.b --max-ttl 60 --bucket travel --management \
                  http://127.0.0.1:8091",
+            ),
+            (
+                "couchbase-cli bucket-delete --bucket travel",
+                "bucket delete travel --confirm --management http://127.0.0.1:8091",
+            ),
+            (
+                "couchbase-cli collection-manage --bucket travel --drop-collection a.b",
+                "collection drop a.b --confirm --bucket travel --management http://127.0.0.1:8091",
             ),
             (
                 "couchbase-cli collection-manage --bucket travel --list-scopes",

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::{Context, ensure};
 use document::uri::escaped;
 use serde_json::Value;
 
@@ -58,11 +59,17 @@ enum Action {
     Delete {
         /// The bucket's name
         name: String,
+        /// Do it; without this, say what would be lost and change nothing
+        #[arg(long)]
+        confirm: bool,
     },
     /// Delete all documents of a bucket that allows it
     Flush {
         /// The bucket's name
         name: String,
+        /// Do it; without this, say what would be lost and change nothing
+        #[arg(long)]
+        confirm: bool,
     },
 }
 
@@ -94,8 +101,8 @@ Examples:
   settee bucket list --password secret -o json
   settee bucket create travel --quota-mib 256 --enable-flush true --password secret
   settee bucket edit travel --quota-mib 512 --password secret
-  settee bucket flush travel --password secret
-  settee bucket delete travel --password secret";
+  settee bucket flush travel --confirm --password secret
+  settee bucket delete travel --confirm --password secret";
 
 /// Fields of a form.
 type Form = Vec<(&'static str, String)>;
@@ -109,15 +116,40 @@ pub fn run(arguments: &BucketArguments) -> anyhow::Result<ExitCode> {
             node.show(&port, BUCKETS, table)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Action::Delete { name } => port.delete(&path_of(name))?,
-        Action::Flush { name } => {
+        Action::Delete { name, confirm } => {
+            check_loss(&port, name, *confirm)?;
+            port.delete(&path_of(name))?
+        }
+        Action::Flush { name, confirm } => {
+            check_loss(&port, name, *confirm)?;
             port.post(&format!("{}/controller/doFlush", path_of(name)), &[])?
         }
         Action::Create { .. } => post(&port, BUCKETS, &arguments.action)?,
-        Action::Edit { name, .. } => post(&port, &path_of(name), &arguments.action)?,
+        Action::Edit { name, .. } => {
+            find(&port, name)?;
+            post(&port, &path_of(name), &arguments.action)?
+        }
     };
     node.accept(&port, answer)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The bucket, which must be there.
+fn find(port: &NodePort, name: &str) -> anyhow::Result<Value> {
+    let bucket = port.get_if_any(&path_of(name))?;
+    bucket.with_context(|| format!("{} has no bucket {name}; see settee bucket list", port.url))
+}
+
+/// Refuses what loses all that is in a bucket, unless that is confirmed.
+fn check_loss(port: &NodePort, name: &str, is_confirmed: bool) -> anyhow::Result<()> {
+    let bucket = find(port, name)?;
+    let count = bucket.pointer("/basicStats/itemCount").and_then(Value::as_u64).unwrap_or(0);
+    ensure!(
+        is_confirmed,
+        "nothing was changed: {count} documents of the bucket {name} would be gone for good; \
+         --confirm does it"
+    );
+    Ok(())
 }
 
 fn post(port: &NodePort, path: &str, action: &Action) -> anyhow::Result<(u16, Value)> {

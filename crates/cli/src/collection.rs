@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use document::uri::escaped;
 use serde_json::Value;
 
@@ -32,6 +32,8 @@ enum Action {
     DropScope {
         /// The scope's name
         scope: String,
+        #[command(flatten)]
+        loss: Loss,
     },
     /// Make a collection
     Create {
@@ -50,7 +52,28 @@ enum Action {
         /// Its scope and name, with a point between them
         #[arg(value_name = "SCOPE.COLLECTION")]
         path: CollectionPath,
+        #[command(flatten)]
+        loss: Loss,
     },
+}
+
+/// Whether what loses documents is meant.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct Loss {
+    /// Do it; without this, nothing is changed
+    #[arg(long)]
+    confirm: bool,
+}
+
+impl Loss {
+    /// Refuses it unless it is confirmed.
+    fn check(self, what: &str) -> anyhow::Result<()> {
+        ensure!(
+            self.confirm,
+            "nothing was changed: all documents of {what} would be gone for good; --confirm does it"
+        );
+        Ok(())
+    }
 }
 
 /// A collection in its scope. Names have no points in them.
@@ -74,8 +97,8 @@ Examples:
   settee collection list --bucket travel --password secret
   settee collection create-scope shop --bucket travel --password secret
   settee collection create shop.orders --max-ttl 3600 --bucket travel --password secret
-  settee collection drop shop.orders --bucket travel --password secret
-  settee collection drop-scope shop --bucket travel --password secret";
+  settee collection drop shop.orders --confirm --bucket travel --password secret
+  settee collection drop-scope shop --confirm --bucket travel --password secret";
 
 /// Runs the tool.
 pub fn run(arguments: &CollectionArguments) -> anyhow::Result<ExitCode> {
@@ -88,7 +111,10 @@ pub fn run(arguments: &CollectionArguments) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Action::CreateScope { scope } => port.post(&scopes, &[("name", scope.as_str())])?,
-        Action::DropScope { scope } => port.delete(&format!("{scopes}/{}", escaped(scope)))?,
+        Action::DropScope { scope, loss } => {
+            loss.check(&format!("the scope {scope} of the bucket {bucket}"))?;
+            port.delete(&format!("{scopes}/{}", escaped(scope)))?
+        }
         Action::Create { path, max_ttl, history } => {
             let collections = format!("{scopes}/{}/collections", escaped(&path.scope));
             let (max_ttl, history) =
@@ -98,7 +124,9 @@ pub fn run(arguments: &CollectionArguments) -> anyhow::Result<ExitCode> {
             fields.extend(history.as_deref().map(|is_wanted| ("history", is_wanted)));
             port.post(&collections, &fields)?
         }
-        Action::Drop { path } => {
+        Action::Drop { path, loss } => {
+            let CollectionPath { scope, collection } = path;
+            loss.check(&format!("the collection {scope}.{collection} of the bucket {bucket}"))?;
             let collections = format!("{scopes}/{}/collections", escaped(&path.scope));
             port.delete(&format!("{collections}/{}", escaped(&path.collection)))?
         }

@@ -179,13 +179,15 @@ fn buckets_and_collections_are_managed_with_tools() {
     assert_eq!(rows, [heading, ["mine", "couchbase", "128"], ["other", "couchbase", "384"]]);
     tool(work, &["bucket", "create", "third", "--quota-mib", "100", "--enable-flush", "true"]);
     tool(work, &["bucket", "edit", "third", "--quota-mib", "101", "--compression", "active"]);
-    tool(work, &["bucket", "flush", "third"]);
+    let refused = complaint(work, &["bucket", "flush", "third"]);
+    assert!(refused.contains("0 documents of the bucket third would be gone"), "{refused}");
+    tool(work, &["bucket", "flush", "third", "--confirm"]);
     let listed: serde_json::Value =
         serde_json::from_str(&tool(work, &["bucket", "list", "-o", "json"])).unwrap();
     let third = listed.as_array().unwrap().iter().find(|it| it["name"] == "third").unwrap();
     assert_eq!(third["quota"]["rawRAM"], 101 << 20);
     assert_eq!(third["compressionMode"], "active");
-    assert_eq!(tool(work, &["bucket", "delete", "third"]), "", "people hear nothing");
+    assert_eq!(tool(work, &["bucket", "delete", "third", "--confirm"]), "", "people hear nothing");
     let collection =
         |action: &[&str]| tool(work, &[&["collection", "--bucket", "mine"], action].concat());
     assert_eq!(collection(&["create-scope", "shop", "-o", "json"]), "{\"uid\":\"1\"}\n");
@@ -193,9 +195,22 @@ fn buckets_and_collections_are_managed_with_tools() {
     let listed = collection(&["list"]);
     let last: Vec<&str> = listed.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(last, ["shop.orders", "9", "60"]);
-    collection(&["drop", "shop.orders"]);
+    for lost in [
+        &["collection", "--bucket", "mine", "drop", "shop.orders"][..],
+        &["collection", "--bucket", "mine", "drop-scope", "shop"],
+        &["bucket", "delete", "mine"],
+    ] {
+        let refused = complaint(work, lost);
+        assert!(refused.contains("nothing was changed: "), "{refused}");
+        assert!(refused.contains("--confirm does it"), "{refused}");
+    }
+    for there_is_none in ["delete", "flush", "edit"] {
+        let refused = complaint(work, &["bucket", there_is_none, "nope"]);
+        assert!(refused.contains("has no bucket nope; see settee bucket list"), "{refused}");
+    }
+    collection(&["drop", "shop.orders", "--confirm"]);
     assert!(collection(&["list"]).lines().last().unwrap().starts_with("shop. "));
-    collection(&["drop-scope", "shop"]);
+    collection(&["drop-scope", "shop", "--confirm"]);
     assert!(!collection(&["list", "-o", "json"]).contains("shop"));
     tool(work, &["user", "set", "bob", "--new-password", "hunter22", "--roles", "ro_admin"]);
     assert!(tool(work, &["user", "list"]).contains("bob            ro_admin\n"));
@@ -458,7 +473,7 @@ fn a_node_has_what_files_say_from_its_first_start_on() {
     let collections = tool(work, &["collection", "list", "--bucket", "mine"]);
     assert!(collections.contains("shop.orders"), "{collections}");
     assert_eq!(names(&tool(work, &["user", "list"])), ["Administrator", "bob"]);
-    tool(work, &["bucket", "delete", "session"]);
+    tool(work, &["bucket", "delete", "session", "--confirm"]);
     tool(work, &["user", "delete", "bob"]);
     node.stop();
 

@@ -47,11 +47,13 @@ enum Verb {
         bucket: String,
     },
     /// Delete all documents of a bucket
-    #[command(arg = without_meaning("force"))]
     BucketFlush {
         /// The bucket's name
         #[arg(long)]
         bucket: String,
+        /// Do not ask; nobody is asked here, so it is needed
+        #[arg(long)]
+        force: bool,
     },
     /// Scopes and collections of a bucket
     CollectionManage(Collections),
@@ -182,8 +184,14 @@ fn words_of(verb: Verb) -> Result<Words, Error> {
     let of_bucket = |action: &str, name: String| vec!["bucket".to_owned(), action.to_owned(), name];
     Ok(match verb {
         Verb::BucketList => vec!["bucket".to_owned(), "list".to_owned()],
-        Verb::BucketDelete { bucket } => of_bucket("delete", bucket),
-        Verb::BucketFlush { bucket } => of_bucket("flush", bucket),
+        Verb::BucketDelete { bucket } => [of_bucket("delete", bucket), confirmed()].concat(),
+        Verb::BucketFlush { bucket, force: true } => {
+            [of_bucket("flush", bucket), confirmed()].concat()
+        }
+        Verb::BucketFlush { bucket, force: false } => {
+            let why = format!("all documents of {bucket} would be gone for good; --force does it");
+            return Err(refused(why));
+        }
         Verb::BucketCreate(bucket) => {
             let new = [
                 flag("--type", bucket.bucket_type.as_deref()),
@@ -198,6 +206,11 @@ fn words_of(verb: Verb) -> Result<Words, Error> {
         Verb::CollectionManage(collections) => collections.words(),
         Verb::UserManage(users) => users.words()?,
     })
+}
+
+/// The original does these without a question.
+fn confirmed() -> Words {
+    vec!["--confirm".to_owned()]
 }
 
 impl Bucket {
@@ -257,6 +270,9 @@ impl Collections {
             }
             Some((action, path)) => {
                 words.extend([action.to_owned(), path]);
+                if action.starts_with("drop") {
+                    words.extend(confirmed());
+                }
                 if action == "create" {
                     let seconds = max_ttl.map(|seconds| seconds.to_string());
                     words.extend(flag("--max-ttl", seconds.as_deref()));
