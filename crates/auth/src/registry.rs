@@ -107,6 +107,8 @@ pub enum UsersEdit {
     PutGroup(String, Group),
     /// A group goes, also from its users.
     RemoveGroup(String),
+    /// A bucket is gone, and with it all roles in it: the next one of its name is another one.
+    RemoveBucket(String),
     /// New passwords have to be of another kind.
     SetPolicy(PasswordPolicy),
 }
@@ -152,6 +154,13 @@ impl UserRegistry {
     pub fn is_admin(&self, user: &str) -> bool {
         let account = self.accounts.get(user);
         account.is_some_and(|account| self.roles_of(account).any(Role::is_admin))
+    }
+
+    /// Whether a user or a group has a role in this bucket by its name.
+    pub fn has_roles_in(&self, bucket: &str) -> bool {
+        let of_users = self.accounts.values().flat_map(|account| &account.roles);
+        let of_groups = self.groups.values().flat_map(|group| &group.roles);
+        of_users.chain(of_groups).any(|role| role.is_in(bucket))
     }
 
     /// The registry behind a change.
@@ -232,6 +241,20 @@ impl UserRegistry {
                 for account in self.accounts.values_mut() {
                     if account.groups.contains(name) {
                         Arc::make_mut(account).groups.retain(|group| group != name);
+                    }
+                }
+                Ok(())
+            }
+            UsersEdit::RemoveBucket(bucket) => {
+                let is_left = |role: &Role| !role.is_in(bucket);
+                for account in self.accounts.values_mut() {
+                    if !account.roles.iter().all(is_left) {
+                        Arc::make_mut(account).roles.retain(is_left);
+                    }
+                }
+                for group in self.groups.values_mut() {
+                    if !group.roles.iter().all(is_left) {
+                        Arc::make_mut(group).roles.retain(is_left);
                     }
                 }
                 Ok(())
@@ -391,6 +414,24 @@ mod tests {
         assert!(!without.access("u").unwrap().in_bucket("b").everywhere.contains(Privilege::Read));
         assert!(without.accounts["u"].groups.is_empty());
         assert_eq!(registry.access("v"), None);
+    }
+
+    #[test]
+    fn with_a_bucket_go_the_roles_in_it_and_no_others() {
+        let registry = after(&[
+            group("g", "data_reader[b],data_reader[c]"),
+            user("u", "data_writer[b:s:c],bucket_admin[*],ro_admin", &["g"]),
+        ]);
+        assert!(registry.has_roles_in("b") && !registry.has_roles_in("s"));
+        let without = registry.edited(&UsersEdit::RemoveBucket("b".to_owned()), Editor::Admin);
+        let without = without.unwrap();
+        assert!(!without.has_roles_in("b"));
+        assert_eq!(
+            without.accounts["u"].roles,
+            Role::parse_all("bucket_admin[*],ro_admin").unwrap()
+        );
+        assert_eq!(without.groups["g"].roles, Role::parse_all("data_reader[c]").unwrap());
+        assert_eq!(without.accounts["u"].groups, ["g"]);
     }
 
     #[test]

@@ -248,6 +248,11 @@ impl Role {
         self.kind.on_node == PrivilegeSet::ALL
     }
 
+    /// Whether it is limited to this bucket, or to a part of it.
+    pub(crate) fn is_in(&self, bucket: &str) -> bool {
+        self.bucket.as_deref() == Some(bucket)
+    }
+
     /// Reads a role. `None` when there is no such one, or not in such a place.
     pub fn parse(text: &str) -> Option<Self> {
         let (name, place) = match text.trim().split_once('[') {

@@ -275,13 +275,16 @@ impl BucketAdministrator for BucketChanges {
 
     fn delete(&self, name: &str, done: Done) -> Result<(), BucketRefusal> {
         let held = self.membership.hold_buckets();
-        if !self.membership.is_alone() {
+        if self.membership.is_alone() {
+            let leaver = self.leaver(name)?;
+            self.mark(std::slice::from_ref(&leaver))?;
+            self.close(leaver, done, || self.membership.remove_bucket(name));
             drop(held);
-            return self.delete_everywhere(name, done);
+        } else {
+            drop(held);
+            self.delete_everywhere(name, done)?;
         }
-        let leaver = self.leaver(name)?;
-        self.mark(std::slice::from_ref(&leaver))?;
-        self.close(leaver, done, || self.membership.remove_bucket(name));
+        self.membership.remove_roles_in(name);
         Ok(())
     }
 

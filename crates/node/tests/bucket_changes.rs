@@ -166,6 +166,32 @@ fn a_bucket_is_made_used_deleted_and_made_again() {
 }
 
 #[test]
+fn roles_in_a_bucket_go_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = start(directory.path(), 1);
+    node.bucket_changes().create("orders", &words(&[])).unwrap();
+    let roles = auth::Role::parse_all("data_reader[orders:s],data_reader[default]").unwrap();
+    let bob = auth::UsersEdit::PutUser {
+        user: "bob".to_owned(),
+        password: Some(node.users().hash(b"secret", 0)),
+        full_name: String::new(),
+        roles: roles.clone(),
+        groups: Vec::new(),
+        limits: auth::UserLimits::default(),
+    };
+    let edited = node.membership().edit_users(&bob, auth::Editor::Admin);
+    assert_eq!(edited, Ok(Vec::new()));
+    delete(&node, "orders").unwrap();
+    let registry = node.users().registry();
+    assert_eq!(registry.accounts["bob"].roles, roles[1..], "they were of another bucket");
+    let revision = registry.revision;
+    node.bucket_changes().create("orders", &words(&[])).unwrap();
+    delete(&node, "orders").unwrap();
+    assert_eq!(node.users().registry().revision, revision, "nothing was to change");
+    node.stop().unwrap();
+}
+
+#[test]
 fn buckets_and_their_settings_are_there_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let node = start(directory.path(), 2);

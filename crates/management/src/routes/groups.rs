@@ -68,7 +68,9 @@ pub(super) async fn change(
     if let Some(unknown) = fields.into_keys().next() {
         return answers::refused(&unknown, "Unsupported key");
     }
-    match named_roles(&context, &roles) {
+    let registry = context.users.registry();
+    let held = registry.groups.get(&name).map_or(&[][..], |group| &group.roles);
+    match named_roles(&context, &roles, held) {
         Ok(roles) => {
             let edit = UsersEdit::PutGroup(name, Group { description, roles });
             carry_out(&context, &user, edit).await

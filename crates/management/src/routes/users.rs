@@ -50,7 +50,9 @@ pub(super) async fn change(
     if let Some(unknown) = fields.into_keys().next() {
         return answers::refused(&unknown, "Unsupported key");
     }
-    let roles = match roles(&context, &named_roles.unwrap_or_default()) {
+    let registry = context.users.registry();
+    let held = registry.accounts.get(&name).map_or(&[][..], |account| &account.roles);
+    let roles = match roles(&context, &named_roles.unwrap_or_default(), held) {
         Ok(roles) => roles,
         Err(why) => return answers::refused("roles", &why),
     };
@@ -65,8 +67,13 @@ pub(super) async fn change(
             Err(refused) => return refused,
         },
     };
-    let groups = groups.split(',').map(str::trim).filter(|group| !group.is_empty());
-    let groups = groups.map(str::to_owned).collect();
+    let mut named = Vec::new();
+    for group in groups.split(',').map(str::trim).filter(|group| !group.is_empty()) {
+        if !named.iter().any(|it| it == group) {
+            named.push(group.to_owned());
+        }
+    }
+    let groups = named;
     let edit = UsersEdit::PutUser { user: name, password, full_name, roles, groups, limits };
     carry_out(&context, &user, edit).await
 }

@@ -59,16 +59,15 @@ fn now_seconds() -> u64 {
     Clock::real().wall_time().seconds().into()
 }
 
-/// The roles that a form names, in buckets that there are.
+/// The roles that a form names, in buckets, scopes and collections that there are. Those that are
+/// `held` already may be said again: their scope may have been dropped meanwhile.
 ///
 /// # Errors
 /// Which are none, in the words of an answer.
-pub(super) fn roles(context: &Context, text: &str) -> Result<Vec<Role>, String> {
+pub(super) fn roles(context: &Context, text: &str, held: &[Role]) -> Result<Vec<Role>, String> {
     let unknown = match Role::parse_all(text) {
         Ok(roles) => {
-            let is_unknown = |role: &&Role| {
-                role.bucket.as_ref().is_some_and(|name| context.view.bucket(name).is_none())
-            };
+            let is_unknown = |role: &&Role| !held.contains(role) && !is_defined(context, role);
             let unknown: Vec<String> =
                 roles.iter().filter(is_unknown).map(Role::to_string).collect();
             if unknown.is_empty() {
@@ -83,4 +82,15 @@ pub(super) fn roles(context: &Context, text: &str) -> Result<Vec<Role>, String> 
          parameters are undefined: [{}]",
         unknown.join(",")
     ))
+}
+
+/// Whether there is what the role is limited to.
+fn is_defined(context: &Context, role: &Role) -> bool {
+    let Some(name) = &role.bucket else { return true };
+    let Some(bucket) = context.view.bucket(name) else { return false };
+    let Some(name) = &role.scope else { return true };
+    let manifest = bucket.manifest();
+    let Some(scope) = manifest.scope(name) else { return false };
+    let is_there = |name: &String| scope.collections.iter().any(|it| it.name == *name);
+    role.collection.as_ref().is_none_or(is_there)
 }

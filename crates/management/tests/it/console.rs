@@ -337,6 +337,10 @@ fn documents_are_for_who_may_see_their_collection() {
     };
     let there = format!("{DOCS}/k");
     port.ask_with("POST", &there, "value=x");
+    let scopes = "/pools/default/buckets/default/scopes";
+    assert_eq!(port.ask_with("POST", scopes, "name=other").status, 200);
+    let collections = format!("{scopes}/other/collections");
+    assert_eq!(port.ask_with("POST", &collections, "name=c").status, 200);
     let reader = put("reader", "data_reader[default:_default:_default]");
     let stranger = put("stranger", "data_reader[default:other:c]");
     for (session, method, status) in [

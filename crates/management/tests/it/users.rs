@@ -137,6 +137,7 @@ fn role_everywhere(name: &str) -> String {
 #[test]
 fn users_come_change_and_go_in_the_words_that_clients_look_for() {
     let port = RestPort::start();
+    make_collection(&port);
     let mut client = port.connect();
     let too_long = format!("name={}&password=password", "n".repeat(1_025));
     for (method, target, form, status, words) in [
@@ -156,6 +157,20 @@ fn users_come_change_and_go_in_the_words_that_clients_look_for() {
             "password=password&roles=data_reader[none]",
             400,
             "data_reader[none]",
+        ),
+        (
+            "PUT",
+            "/settings/rbac/users/local/u",
+            "password=password&roles=data_reader[default:s:d],data_reader[default:s]",
+            400,
+            "undefined: [data_reader[default:s:d]]",
+        ),
+        (
+            "PUT",
+            "/settings/rbac/groups/g",
+            "roles=data_reader[default:nope]",
+            400,
+            "undefined: [data_reader[default:nope]]",
         ),
         (
             "PUT",
@@ -183,6 +198,38 @@ fn users_come_change_and_go_in_the_words_that_clients_look_for() {
     }
 }
 
+/// The scope `s` with the collection `c` in the default bucket.
+fn make_collection(port: &RestPort) {
+    let scopes = "/pools/default/buckets/default/scopes";
+    let mut client = port.connect();
+    assert_eq!(client.ask("POST", scopes, "name=s").status, 200);
+    assert_eq!(client.ask("POST", &format!("{scopes}/s/collections"), "name=c").status, 200);
+}
+
+#[test]
+fn what_a_user_or_a_group_has_already_may_be_said_again() {
+    let port = RestPort::start();
+    make_collection(&port);
+    let mut client = port.connect();
+    let (user, group) = ("/settings/rbac/users/local/u", "/settings/rbac/groups/g");
+    let roles = "roles=data_reader[default:s],data_writer[default:s:c]";
+    for dropped in [false, true] {
+        for target in [user, group] {
+            let form =
+                if target == user { format!("{roles}&password=password") } else { roles.into() };
+            let answer = client.ask("PUT", target, &form);
+            assert_eq!(answer.status, 200, "{target}, dropped: {dropped}: {}", answer.body);
+        }
+        if !dropped {
+            let scope = "/pools/default/buckets/default/scopes/s";
+            assert_eq!(client.ask("DELETE", scope, "").status, 200);
+        }
+    }
+    let answer =
+        client.ask("PUT", "/settings/rbac/users/local/v", &format!("{roles}&password=pass12"));
+    assert_eq!(answer.status, 400, "{}", answer.body);
+}
+
 #[test]
 fn a_user_has_the_roles_of_its_groups_and_is_told_where_they_come_from() {
     let port = RestPort::start();
@@ -197,7 +244,7 @@ fn a_user_has_the_roles_of_its_groups_and_is_told_where_they_come_from() {
         (
             "PUT",
             "/settings/rbac/users/local/u",
-            "password=password&roles=data_reader[*]&groups=g",
+            "password=password&roles=data_reader[*]&groups=g,g",
             200,
             "",
         ),

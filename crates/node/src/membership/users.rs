@@ -57,6 +57,19 @@ impl Membership {
         Ok(unreached)
     }
 
+    /// Takes the roles in a bucket that was deleted from all users and groups. That the bucket is
+    /// gone stays so where this fails.
+    pub(crate) fn remove_roles_in(&self, bucket: &str) {
+        let shared = self.users.shared.get();
+        if !shared.is_some_and(|shared| shared.users.registry().has_roles_in(bucket)) {
+            return;
+        }
+        let edit = UsersEdit::RemoveBucket(bucket.to_owned());
+        if let Err(error) = self.edit_users(&edit, Editor::Admin) {
+            tracing::warn!(bucket, ?error, "users keep their roles in a bucket that was deleted");
+        }
+    }
+
     fn edit_users_behind_others(
         &self,
         shared: &SharedUsers,
