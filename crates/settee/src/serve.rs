@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use cluster::host_and_port;
 use management::{AuditLog, ManagementServer, Ports, SetUp, TlsPort};
 use node::{Node, NodeBucket, VERSION, cannot_listen};
 use platform::files::RealFiles;
@@ -296,16 +297,16 @@ fn greet(node: &Node) {
 
 fn greeting(node: &Node) -> String {
     let config = node.config();
-    let host = &config.host;
+    let at = |port| SocketAddr::new(config.host, port);
     let mut lines = vec![
         format!("settee {VERSION}, pid {}", platform::process::id()),
         format!("  data directory   {}", config.data_dir.display()),
-        format!("  data port        {host}:{}", node.port()),
-        format!("  management port  {host}:{}", node.management_port()),
+        format!("  data port        {}", at(node.port())),
+        format!("  management port  {}", at(node.management_port())),
     ];
     lines.extend(tls_lines(node));
     if let Some(port) = node.memcached_port() {
-        lines.push(format!("  memcached port   {host}:{port} (open to everybody)"));
+        lines.push(format!("  memcached port   {} (open to everybody)", at(port)));
     }
     let buckets = node.buckets().all();
     let names: Vec<&str> = buckets.iter().map(NodeBucket::name).collect();
@@ -320,8 +321,8 @@ fn greeting(node: &Node) -> String {
         Some(_) => "  password         as given".to_owned(),
         None => "  password         as before".to_owned(),
     });
-    let host = config.advertised_host();
-    lines.push(format!("  connect with     couchbase://{host}:{}\n", node.port()));
+    let address = host_and_port(&config.advertised_host(), node.port());
+    lines.push(format!("  connect with     couchbase://{address}\n"));
     lines.join("\n")
 }
 
@@ -330,10 +331,10 @@ fn tls_lines(node: &Node) -> Vec<String> {
     let (Some(ports), Some(certificates)) = (node.tls_ports(), node.certificates()) else {
         return Vec::new();
     };
-    let host = &node.config().host;
+    let at = |port| SocketAddr::new(node.config().host, port);
     let fingerprint = certificates.trusted().map(|facts| facts.fingerprint).unwrap_or_default();
     vec![
-        format!("  TLS              {host}:{}, management {host}:{}", ports.data, ports.management),
+        format!("  TLS              {}, management {}", at(ports.data), at(ports.management)),
         format!("  clients trust    {}", certificates.trusted_path().display()),
         format!("    of SHA-256     {fingerprint}"),
     ]

@@ -213,7 +213,14 @@ fn buckets_and_collections_are_managed_with_tools() {
     collection(&["drop-scope", "shop", "--confirm"]);
     assert!(!collection(&["list", "-o", "json"]).contains("shop"));
     tool(work, &["user", "set", "bob", "--new-password", "hunter22", "--roles", "ro_admin"]);
+    tool(work, &["user", "set", "bob", "--limits", r#"{"kv": {"num_connections": 3}}"#]);
+    tool(work, &["user", "set", "bob", "--new-password", "hunter33", "--full-name", "Bob"]);
     assert!(tool(work, &["user", "list"]).contains("bob            ro_admin\n"));
+    let users = tool(work, &["user", "list", "-o", "json"]);
+    let users: serde_json::Value = serde_json::from_str(&users).unwrap();
+    let bob = users.as_array().unwrap().iter().find(|it| it["id"] == "bob").unwrap();
+    assert_eq!((&bob["name"], &bob["limits"]["kv"]["num_connections"]), (&"Bob".into(), &3.into()));
+    tool(work, &["user", "set", "Administrator", "--full-name", "Root"]);
     assert_eq!(tool(work, &["user", "delete", "bob", "-o", "json"]), "{}\n");
     node.stop();
 }
@@ -228,8 +235,6 @@ fn tool_command(work: &Path, arguments: &[&str]) -> Command {
     command.args(arguments).stdin(Stdio::null());
     let port = port_of(work, "port").to_string();
     command.args(["--password", "password", "--port", &port]);
-    tool(work, &["user", "set", "bob", "--limits", r#"{"kv": {"num_connections": 3}}"#]);
-    tool(work, &["user", "set", "bob", "--new-password", "hunter33", "--full-name", "Bob"]);
     command
 }
 
@@ -246,6 +251,23 @@ fn complaint(work: &Path, arguments: &[&str]) -> String {
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
     assert!(output.stdout.is_empty(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn what_a_start_prints_can_be_typed_back_where_the_host_has_colons() {
+    // Where there is no IPv6 there is nothing to be printed.
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let mut command = serve_directory(work, &["--host", "::1", "--vbuckets", "16"]);
+    command.stdout(log_file(&work.join("printed")));
+    let node = Node::start(command, work);
+    node.stop();
+    let printed = platform::files::read_text(&work.join("printed")).unwrap();
+    assert!(printed.contains("  connect with     couchbase://[::1]:"), "{printed}");
+    assert!(printed.contains("  data port        [::1]:"), "{printed}");
 }
 
 #[test]
