@@ -61,13 +61,14 @@ fn the_page_lists_every_metric_and_every_statistic_of_the_tables() {
 }
 
 #[test]
-fn every_metric_that_the_console_names_is_there() {
+fn every_metric_that_the_console_or_the_page_for_operators_names_is_there() {
     let paths = ["/metrics", "/_prometheusMetricsHigh"];
     let known: Rows = paths.into_iter().flat_map(|path| of_answer(&answer(path))).collect();
     let mut named = 0;
-    for (file, text) in console_texts() {
+    for (file, text) in texts_with_metrics() {
         for name in text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_') {
-            let is_metric = METRIC_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
+            let is_longer = |it: &&str| name.len() > it.len() && name.starts_with(*it);
+            let is_metric = METRIC_BEGINNINGS.iter().any(is_longer);
             if is_metric {
                 assert!(known.contains_key(name), "{file} names {name}, which there is not");
                 named += 1;
@@ -77,8 +78,8 @@ fn every_metric_that_the_console_names_is_there() {
     assert!(named > 50, "{named}");
 }
 
-/// What the console's files say, and what is expected of them in a browser.
-fn console_texts() -> Vec<(String, String)> {
+/// What the console's files say, what is expected of them in a browser, and what operators read.
+fn texts_with_metrics() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let directories = ["crates/management/console", "acceptance/console"];
     let files = directories.iter().flat_map(|directory| {
@@ -86,6 +87,7 @@ fn console_texts() -> Vec<(String, String)> {
         entries.map(|entry| entry.unwrap().path())
     });
     let files = files.filter(|path| path.extension().is_some_and(|it| it == "js" || it == "py"));
+    let files = files.chain([root.join("docs/operations.md")]);
     files.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap())).collect()
 }
 
