@@ -135,11 +135,12 @@ fn write_lines(path: &Path, outcome: &Outcome, out: &mut dyn Write) -> io::Resul
     let high_seqno = verification.newest.as_ref().map_or(0, |header| header.high_seqno);
     writeln!(
         out,
-        "{path}: {verdict}, {} documents, {} tombstones, {} prepares, high seqno {high_seqno}, \
-         {} states, {} of {} bytes checked",
+        "{path}: {verdict}, {} documents, {} tombstones, {} prepares, {} system events, high seqno \
+         {high_seqno}, {} states, {} of {} bytes checked",
         verification.document_count,
         verification.tombstone_count,
         verification.prepare_count,
+        verification.event_count,
         verification.header_count,
         verification.checked_bytes,
         verification.file_size,
@@ -190,6 +191,7 @@ fn to_json(path: &Path, outcome: &Outcome) -> Value {
         "documents": verification.document_count,
         "tombstones": verification.tombstone_count,
         "prepares": verification.prepare_count,
+        "system_events": verification.event_count,
         "local_documents": verification.local_count,
         "checked_bytes": verification.checked_bytes,
         "findings": findings,

@@ -34,6 +34,8 @@ pub struct Verification {
     pub header_count: u64,
     /// Documents alive in the newest state, prepares and aborts left out.
     pub document_count: u64,
+    /// What tells of scopes and collections in the newest state; no documents.
+    pub event_count: u64,
     /// Tombstones in the newest state.
     pub tombstone_count: u64,
     /// Prepares and aborts in the newest state.
@@ -122,7 +124,8 @@ fn check_states(
         tally.check(file, newest, findings)?;
     }
     verification.header_count = 1;
-    verification.document_count = tally.alive_count;
+    verification.document_count = tally.alive_count.saturating_sub(tally.event_count);
+    verification.event_count = tally.event_count;
     verification.tombstone_count = tally.tombstone_count;
     verification.prepare_count = tally.prepare_count;
     verification.local_count = tally.local_count;

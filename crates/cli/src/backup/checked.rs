@@ -15,6 +15,7 @@ use super::manifest::Branch;
 pub(super) struct Checked {
     pub(super) high_seqno: u64,
     pub(super) documents: u64,
+    pub(super) system_events: u64,
     pub(super) tombstones: u64,
     pub(super) failover_table: Vec<Branch>,
 }
@@ -41,6 +42,7 @@ pub(super) fn check(files: &dyn Files, path: &Path, moved: &Moved) -> anyhow::Re
     Ok(Checked {
         high_seqno,
         documents: verification.document_count,
+        system_events: verification.event_count,
         tombstones: verification.tombstone_count,
         failover_table: record.failover_table.iter().map(branch).collect(),
     })

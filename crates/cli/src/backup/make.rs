@@ -230,6 +230,7 @@ fn part_of(listed: &Listed, object: String, written: Written, checked: Checked) 
         sha256: written.sha256,
         high_seqno: checked.high_seqno,
         documents: checked.documents,
+        system_events: Some(checked.system_events),
         tombstones: checked.tombstones,
         failover_table: checked.failover_table,
         late: listed.late,

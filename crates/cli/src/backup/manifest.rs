@@ -7,6 +7,7 @@ use document::limits::VBUCKET_COUNT_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::checked::Checked;
 use super::target::Target;
 
 /// The version of the manifest's layout.
@@ -79,6 +80,9 @@ pub(super) struct VbucketPart {
     pub(super) sha256: String,
     pub(super) high_seqno: u64,
     pub(super) documents: u64,
+    /// What tells of scopes and collections. Older versions counted it among the documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) system_events: Option<u64>,
     pub(super) tombstones: u64,
     /// Branches of its history, newest first.
     pub(super) failover_table: Vec<Branch>,
@@ -92,6 +96,15 @@ pub(super) struct VbucketPart {
 pub(super) struct Branch {
     pub(super) uuid: u64,
     pub(super) seqno: u64,
+}
+
+impl VbucketPart {
+    /// Whether a file is the one that this tells of.
+    pub(super) fn is_of(&self, checked: &Checked) -> bool {
+        let said = self.documents.saturating_add(self.system_events.unwrap_or(0));
+        let found = checked.documents.saturating_add(checked.system_events);
+        checked.high_seqno == self.high_seqno && found == said
+    }
 }
 
 impl Manifest {
@@ -168,9 +181,25 @@ mod tests {
             sha256: String::new(),
             high_seqno: 1,
             documents: 1,
+            system_events: Some(0),
             tombstones: 0,
             failover_table: Vec::new(),
             late: false,
+        }
+    }
+
+    #[test]
+    fn a_file_is_known_by_manifests_of_all_versions() {
+        let found = |high_seqno, documents, system_events| {
+            let (tombstones, failover_table) = (0, Vec::new());
+            Checked { high_seqno, documents, system_events, tombstones, failover_table }
+        };
+        let new = VbucketPart { high_seqno: 5, documents: 2, system_events: Some(3), ..part(0) };
+        let old = VbucketPart { high_seqno: 5, documents: 5, system_events: None, ..part(0) };
+        for part in [new, old] {
+            assert!(part.is_of(&found(5, 2, 3)));
+            assert!(!part.is_of(&found(5, 2, 2)));
+            assert!(!part.is_of(&found(4, 2, 3)));
         }
     }
 

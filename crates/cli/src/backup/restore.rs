@@ -143,8 +143,7 @@ impl Work {
             written.bytes
         );
         let checked = check(&*self.files, &path, &self.moved)?;
-        let is_it = checked.high_seqno == part.high_seqno && checked.documents == part.documents;
-        ensure!(is_it, "the manifest says something else of it");
+        ensure!(part.is_of(&checked), "the manifest says something else of it");
         Ok(())
     }
 }

@@ -122,6 +122,12 @@ pub(crate) fn collection_of(info: &DocumentInfo<'_>) -> Option<CollectionId> {
     (!(1..=7).contains(&collection.0)).then_some(collection)
 }
 
+/// Whether it tells of a scope or a collection, and is no document.
+pub(crate) fn is_system_event(info: &DocumentInfo<'_>) -> bool {
+    let collection = decode_collection(info.id).map(|(collection, _)| collection);
+    !disk_document::is_prepare(info) && collection.is_ok_and(|it| (1..=7).contains(&it.0))
+}
+
 pub(crate) fn local_id(collection: CollectionId) -> Vec<u8> {
     format!("|0x{:x}|", collection.0).into_bytes()
 }

@@ -13,7 +13,7 @@ use super::state_record;
 use crate::couchstore::{CouchFile, DocumentInfo, FileHeader};
 use crate::error::StorageError;
 use crate::records::collection_statistics::{
-    CollectionStatistics, collection_of, local_id, take_leb128,
+    CollectionStatistics, collection_of, is_system_event, local_id, take_leb128,
 };
 use crate::records::disk_document;
 use crate::records::document_view::{MetadataView, StoredOperation};
@@ -21,8 +21,10 @@ use crate::records::document_view::{MetadataView, StoredOperation};
 /// What was counted.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// Documents alive, prepares left out.
+    /// Documents alive, prepares left out, and what tells of scopes and collections counted in.
     pub(super) alive_count: u64,
+    /// Those of them that tell of scopes and collections.
+    pub(super) event_count: u64,
     pub(super) tombstone_count: u64,
     /// Prepares and aborts.
     pub(super) prepare_count: u64,
@@ -43,6 +45,9 @@ impl Tally {
             (false, false) => &mut self.alive_count,
         };
         *kind = kind.saturating_add(1);
+        if !info.deleted && is_system_event(info) {
+            self.event_count = self.event_count.saturating_add(1);
+        }
         let cas = MetadataView::decode(info.rev_meta).map_or(0, |metadata| metadata.cas);
         self.max_cas = self.max_cas.max(cas);
         if let Some(collection) = collection_of(info) {
