@@ -83,14 +83,16 @@ pub fn run(arguments: &HealthArguments) -> anyhow::Result<ExitCode> {
 impl HealthArguments {
     /// The port that is asked.
     fn url(&self) -> String {
-        if let Some(url) = &self.management {
-            return url.trim_end_matches('/').to_owned();
-        }
         let (scheme, port) = if self.tls.is_wanted {
             ("https", self.management_tls_port)
         } else {
             ("http", self.management_port)
         };
+        if let Some(url) = &self.management {
+            let url = url.trim_end_matches('/');
+            let is_whole = url.contains("://");
+            return if is_whole { url.to_owned() } else { format!("{scheme}://{url}") };
+        }
         format!("{scheme}://{}:{port}", reached(&self.host))
     }
 }
@@ -138,6 +140,8 @@ mod tests {
             ("--host ::1 --tls --management-tls-port 9000", "https://[::1]:9000"),
             ("--management https://n1:9000/ --tls", "https://n1:9000"),
             ("--management http://n1:9000 --host n2", "http://n1:9000"),
+            ("--management n1:9000", "http://n1:9000"),
+            ("--management n1:9000 --tls", "https://n1:9000"),
         ] {
             let command = Command::try_parse_from(["health"].into_iter().chain(line.split(' ')));
             assert_eq!(command.unwrap().health.url(), url, "{line}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use document::Vbid;
-use platform::Files;
+use platform::{FileError, Files};
 use storage::couchstore::layout;
 
 use super::RestoreArguments;
@@ -120,11 +120,20 @@ impl Work {
     fn fetch(&self, index: usize) -> anyhow::Result<()> {
         let part = self.manifest.vbuckets.get(index).context("a job is one of the list")?;
         let object = format!("{}/{}", self.manifest.name, part.object);
-        self.fetch_object(&object, part).with_context(|| {
-            format!(
-                "the object {object} of vBucket {} cannot be used; use another backup",
-                part.vbid
-            )
+        self.fetch_object(&object, part).map_err(|error| {
+            let vbid = part.vbid;
+            let what = match error.downcast_ref::<FileError>() {
+                Some(FileError { path, .. }) if path.starts_with(&self.directory) => format!(
+                    "vBucket {vbid} cannot be written; see whether there is room in {}",
+                    self.directory.display()
+                ),
+                _ => {
+                    format!(
+                        "the object {object} of vBucket {vbid} cannot be used; use another backup"
+                    )
+                }
+            };
+            error.context(what)
         })
     }
 
@@ -145,5 +154,44 @@ impl Work {
         let checked = check(&*self.files, &path, &self.moved)?;
         ensure!(part.is_of(&checked), "the manifest says something else of it");
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platform::simulated::SimulatedFiles;
+    use serde_json::json;
+
+    use super::*;
+    use crate::backup::directory::DirectoryTarget;
+
+    #[test]
+    fn a_full_disk_does_not_make_a_backup_a_bad_one() {
+        let simulated = SimulatedFiles::new();
+        let files: Arc<dyn Files> = Arc::new(simulated.clone());
+        let (target, directory) = (Path::new("/backups"), Path::new("/data"));
+        files.create_directories(&target.join("b")).unwrap();
+        files.create_directories(directory).unwrap();
+        simulated.insert(&target.join("b/0.couch"), &[1; 1 << 20]);
+        let manifest = json!({
+            "format": 2, "name": "b", "node": "", "began_at": 0, "ended_at": 0,
+            "cut_milliseconds": 0, "deleted": [], "empty": [],
+            "bucket": {"name": "default", "uuid": "", "type": "couchbase", "vbuckets": 1},
+            "vbuckets": [{"vbid": 0, "object": "0.couch", "bytes": 1 << 20, "sha256": "",
+                "high_seqno": 0, "documents": 0, "tombstones": 0, "failover_table": []}],
+        });
+        let work = Work {
+            target: Arc::new(DirectoryTarget::open(Arc::clone(&files), target).unwrap()),
+            files: Arc::clone(&files),
+            manifest: serde_json::from_value(manifest).unwrap(),
+            directory: directory.to_path_buf(),
+            moved: Moved::default(),
+        };
+        let error = format!("{:#}", work.fetch(0).unwrap_err());
+        assert!(error.contains("use another backup: its 1048576 bytes are not"), "{error}");
+        files.remove(&directory.join("0.couch.1")).unwrap();
+        simulated.set_capacity((1 << 20) + (1 << 19));
+        let error = format!("{:#}", work.fetch(0).unwrap_err());
+        assert!(error.contains("cannot be written; see whether there is room in /data"), "{error}");
     }
 }
