@@ -63,6 +63,8 @@ struct Found {
 #[derive(Default)]
 struct Summary {
     vbucket_count: u16,
+    /// Other numbers of vBuckets that it may have as well.
+    others: Vec<u16>,
     file_count: usize,
     documents: u64,
     tombstones: u64,
@@ -132,10 +134,11 @@ fn find(files: &dyn Files, directory: &Path) -> anyhow::Result<Vec<Found>> {
 
 fn look(files: &dyn Files, directory: &Path) -> Result<Summary, String> {
     let original = look_at_original(files, directory).map_err(|error| error.to_string())?;
-    let Some(OriginalBucket { vbucket_count, files: newest }) = original else {
+    let Some(OriginalBucket { vbucket_count, others, files: newest }) = original else {
         return Err("it has no files of vBuckets".to_owned());
     };
-    let mut summary = Summary { vbucket_count, file_count: newest.len(), ..Summary::default() };
+    let mut summary =
+        Summary { vbucket_count, others, file_count: newest.len(), ..Summary::default() };
     for (vbid, path) in newest {
         if let Err(error) = summary.add(files, &path) {
             summary.damaged.push((vbid, error.to_string()));
@@ -168,7 +171,8 @@ fn in_words(directory: &Path, found: &[Found]) -> String {
                 continue;
             }
         };
-        let Summary { vbucket_count, file_count, documents, tombstones, bytes, damaged } = summary;
+        let Summary { vbucket_count, others, file_count, documents, tombstones, bytes, damaged } =
+            summary;
         line(format_args!(
             "bucket {name}: taken over: {documents} documents and {tombstones} tombstones, {:.1} \
              MB, {file_count} of {vbucket_count} vBuckets, with expiry, attributes, collections, \
@@ -178,6 +182,14 @@ fn in_words(directory: &Path, found: &[Found]) -> String {
         if *file_count < usize::from(*vbucket_count) {
             line(format_args!(
                 "  vBuckets without a file begin empty: other nodes of the cluster had them"
+            ));
+        }
+        if !others.is_empty() {
+            let others: Vec<String> = others.iter().map(u16::to_string).collect();
+            let others = others.join(", ");
+            line(format_args!(
+                "  or it has as many vBuckets as one of these: {others}; then say that with \
+                 --vbuckets"
             ));
         }
         for (vbid, why) in damaged {
@@ -203,6 +215,7 @@ fn to_json(found: &[Found]) -> Value {
                 "bucket": name,
                 "taken_over": true,
                 "vbuckets": summary.vbucket_count,
+                "or_vbuckets": summary.others,
                 "files": summary.file_count,
                 "documents": summary.documents,
                 "tombstones": summary.tombstones,

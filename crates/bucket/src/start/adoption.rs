@@ -27,7 +27,36 @@ pub(crate) enum Adoption {
     /// No vBucket's file: a bucket is to be made.
     Nothing,
     /// Files of a bucket of so many vBuckets.
-    Files { vbucket_count: u16 },
+    Files {
+        vbucket_count: u16,
+        /// Numbers with which names agree as well, the smallest first.
+        others: Vec<u16>,
+    },
+}
+
+impl Adoption {
+    /// The number of vBuckets where `demanded` is said, or nothing.
+    ///
+    /// # Errors
+    /// Names speak against it: what is wrong, for people.
+    pub(crate) fn vbucket_count(
+        likeliest: u16,
+        others: &[u16],
+        demanded: Option<u16>,
+    ) -> Result<u16, String> {
+        match demanded {
+            Some(count) if count != likeliest && !others.contains(&count) => Err(format!(
+                "holds files of another server, and names of documents speak for {likeliest} \
+                 vBuckets{}, not {count}: leave --vbuckets out, or give another directory",
+                or_others(others)
+            )),
+            demanded => Ok(demanded.unwrap_or(likeliest)),
+        }
+    }
+}
+
+fn or_others(others: &[u16]) -> String {
+    others.iter().map(|count| format!(" or {count}")).collect()
 }
 
 /// Whether a directory is one in which the original's server keeps, or kept, a bucket.
@@ -52,9 +81,9 @@ pub fn look_at_original(
 ) -> Result<Option<OriginalBucket>, OpenError> {
     match look(files, directory)? {
         Adoption::Nothing => Ok(None),
-        Adoption::Files { vbucket_count } => {
+        Adoption::Files { vbucket_count, others } => {
             let newest = layout::newest_files(directory, &files.list(directory)?);
-            Ok(Some(OriginalBucket { vbucket_count, files: newest }))
+            Ok(Some(OriginalBucket { vbucket_count, others, files: newest }))
         }
     }
 }
@@ -64,6 +93,9 @@ pub fn look_at_original(
 pub struct OriginalBucket {
     /// vBuckets of the whole bucket, of which other nodes may have had some.
     pub vbucket_count: u16,
+    /// Other numbers with which the names of its documents agree as well, the smallest first: a
+    /// node that is told one of them takes that.
+    pub others: Vec<u16>,
     /// The newest file of each vBucket that is here.
     pub files: BTreeMap<Vbid, PathBuf>,
 }
@@ -91,15 +123,19 @@ pub(crate) fn look(files: &dyn Files, directory: &Path) -> Result<Adoption, Open
         }
     }
     let vbucket_count = votes.winner();
+    let others = votes.equals_of(vbucket_count);
     let directory = directory.display();
     let file_count = newest.len();
     tracing::info!(%directory, file_count, vbucket_count, "taking over the original's files");
+    if !others.is_empty() {
+        tracing::info!(?others, "numbers of vBuckets with which names agree as well");
+    }
     if file_count < usize::from(vbucket_count) {
         tracing::warn!(
             "vBuckets without a file begin empty: another node of the cluster may have had them"
         );
     }
-    Ok(Adoption::Files { vbucket_count })
+    Ok(Adoption::Files { vbucket_count, others })
 }
 
 /// For each number of vBuckets that is possible, how many names agree with it.
@@ -136,6 +172,20 @@ impl Votes {
         }
         smallest
     }
+
+    /// Numbers with which as many names agree as with the winner: where the lower half of a bucket
+    /// is, they agree with half the number of vBuckets as with all.
+    fn equals_of(&self, winner: u16) -> Vec<u16> {
+        let votes_of = |wanted: u16| {
+            self.candidates.iter().find(|(count, _)| *count == wanted).map(|(_, votes)| *votes)
+        };
+        let most = votes_of(winner);
+        let equals = self
+            .candidates
+            .iter()
+            .filter(|(count, votes)| *count != winner && Some(*votes) == most);
+        equals.map(|(count, _)| *count).collect()
+    }
 }
 
 fn count_votes(
@@ -163,8 +213,12 @@ fn count_votes(
 mod tests {
     use super::*;
 
-    /// The winner of 40 names in their vBuckets of a bucket of `count`, as far as `has` has them.
     fn winner(count: u16, highest: u16, names: u32) -> u16 {
+        votes(count, highest, names).winner()
+    }
+
+    /// `names` in their vBuckets of a bucket of `count`, as far as `highest` is not below them.
+    fn votes(count: u16, highest: u16, names: u32) -> Votes {
         let mut votes = Votes::new(highest);
         for number in 0..names {
             let name = number.to_string();
@@ -173,7 +227,7 @@ mod tests {
                 votes.count(name.as_bytes(), vbid);
             }
         }
-        votes.winner()
+        votes
     }
 
     #[test]
@@ -182,6 +236,18 @@ mod tests {
             assert_eq!(winner(count, count - 1, 40), count);
         }
         assert_eq!(winner(1024, 511, 40), 1024, "half of a cluster of two nodes");
+    }
+
+    #[test]
+    fn where_the_lower_half_is_alone_the_number_that_is_said_counts() {
+        let half = votes(16, 7, 400);
+        assert_eq!((half.winner(), half.equals_of(8)), (8, vec![16]));
+        for (demanded, count) in [(None, 8), (Some(8), 8), (Some(16), 16)] {
+            assert_eq!(Adoption::vbucket_count(8, &[16], demanded), Ok(count));
+        }
+        let why = Adoption::vbucket_count(8, &[16], Some(32)).unwrap_err();
+        assert!(why.contains("speak for 8 vBuckets or 16, not 32"), "{why}");
+        assert!(votes(16, 15, 400).equals_of(16).is_empty(), "all of it is here");
     }
 
     #[test]

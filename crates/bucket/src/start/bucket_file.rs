@@ -59,9 +59,12 @@ pub(crate) fn open_or_create(
         Err(error) if error.kind == FileErrorKind::NotFound => {
             let description = match adoption::look(files, directory)? {
                 Adoption::Nothing => fresh(config, entropy),
-                Adoption::Files { vbucket_count } => {
+                Adoption::Files { vbucket_count, others } => {
+                    let demanded = config.demands_vbucket_count.then_some(config.vbucket_count);
+                    let count = Adoption::vbucket_count(vbucket_count, &others, demanded);
+                    let refuse = |what| OpenError::BadDescription { path: directory.into(), what };
                     let adopted = BucketFile {
-                        vbucket_count,
+                        vbucket_count: count.map_err(refuse)?,
                         bucket_type: BucketType::Couchbase,
                         ..fresh(config, entropy)
                     };
