@@ -188,8 +188,8 @@ fn authorization_of(server: &ServerArguments) -> anyhow::Result<Option<String>> 
         return Ok(None);
     }
     let user = server.user_to_log_in().context("log in with --username and --password")?;
-    let password = server.password.as_ref().context("--username needs --password")?;
-    let credentials = STANDARD.encode(format!("{user}:{}", &**password));
+    let password = server.password_to_log_in()?.context("--username needs --password")?;
+    let credentials = STANDARD.encode(format!("{user}:{}", &*password));
     Ok(Some(format!("Basic {credentials}")))
 }
 

@@ -1,6 +1,7 @@
 //! Which server a tool talks to, and as whom.
 
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -40,6 +41,9 @@ pub struct ServerArguments {
     /// The user's password
     #[arg(short = 'P', long, env = "SETTEE_PASSWORD", hide_env_values = true)]
     pub password: Option<Secret>,
+    /// A file with the password, for where none is said
+    #[arg(long, value_name = "FILE", env = "SETTEE_PASSWORD_FILE")]
+    pub password_file: Option<PathBuf>,
     /// How to log in: SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1 or PLAIN
     #[arg(long, default_value = "SCRAM-SHA512", value_name = "MECHANISM")]
     pub sasl: String,
@@ -74,8 +78,8 @@ impl ServerArguments {
         options.tls = is_encrypted.then(|| self.tls.connector()).transpose()?;
         let user = self.user_to_log_in();
         if let Some(user) = user.filter(|_| !is_classic) {
-            let password = self.password.as_ref().context("--user needs --password")?;
-            let login = Login::new(user, &**password).with_mechanism(&self.sasl);
+            let password = self.password_to_log_in()?.context("--user needs --password")?;
+            let login = Login::new(user, &*password).with_mechanism(&self.sasl);
             options.login = Some(login.with_context(|| format!("no mechanism {}", self.sasl))?);
         }
         let default = || (user.is_some() || is_certified).then(|| "default".to_owned());
@@ -105,8 +109,19 @@ impl ServerArguments {
         if self.tls.is_user_certified() {
             return None;
         }
-        let default = self.password.as_ref().map(|_| "Administrator");
-        self.user.as_deref().or(default)
+        let has_password = self.password.is_some() || self.password_file.is_some();
+        self.user.as_deref().or(has_password.then_some("Administrator"))
+    }
+
+    /// The password that is said, or else that of the file.
+    pub(crate) fn password_to_log_in(&self) -> anyhow::Result<Option<Secret>> {
+        let Some(path) = self.password_file.as_ref().filter(|_| self.password.is_none()) else {
+            return Ok(self.password.clone());
+        };
+        let text = platform::files::read_text(path).with_context(|| {
+            format!("--password-file {} cannot be read; name a readable file", path.display())
+        })?;
+        Ok(Some(text.trim_end_matches(['\r', '\n']).into()))
     }
 
     fn place(&self) -> anyhow::Result<Place> {
@@ -255,6 +270,25 @@ mod tests {
         assert!(refused(certified).contains("say --tls"), "a certificate needs TLS");
         let alone = Command::try_parse_from(["tool", "--client-cert", "c"]);
         assert!(alone.is_err(), "a certificate needs its key");
+    }
+
+    #[test]
+    fn a_password_may_be_in_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("password");
+        std::fs::write(&path, "of the file\n").unwrap();
+        let command = |more: &[&str]| {
+            let file = ["tool", "--password-file", path.to_str().unwrap()];
+            Command::try_parse_from([&file[..], more].concat()).unwrap().server
+        };
+        for (more, password) in [(&[][..], "of the file"), (&["--password", "said"], "said")] {
+            let server = command(more);
+            assert_eq!(server.user_to_log_in(), Some("Administrator"));
+            assert_eq!(&*server.password_to_log_in().unwrap().unwrap(), password);
+        }
+        std::fs::remove_file(&path).unwrap();
+        let error = format!("{:#}", command(&[]).target().unwrap_err());
+        assert!(error.contains("password cannot be read; name a readable file"), "{error}");
     }
 
     #[test]
