@@ -53,7 +53,11 @@ class Terminal:
 
     def type(self, text):
         """Presses keys."""
-        os.write(self._master, text.encode())
+        self.paste(text.encode())
+
+    def paste(self, content):
+        """Has bytes come from the keyboard."""
+        os.write(self._master, content)
 
     def _read(self, seconds=0.05):
         """Reads what there is, or comes within these seconds; tells whether there was something."""
@@ -136,6 +140,11 @@ def a_shell_has_history_and_completes(nodes, threads):
         terminal.wait_for("SHARE")
         terminal.type("nonsense\r")
         terminal.wait_for("unrecognized")
+        terminal.wait_for("settee> ")
+        terminal.paste(b"get gr\xfc\xdfe")
+        terminal.wait_for("no UTF-8")
+        terminal.wait_for("settee> ")
+        terminal.type("\x03")
         terminal.wait_for("settee> ")
         terminal.type("\x04")
         expect_equal(terminal.wait_for_end(), 0, "Ctrl-D ends it")

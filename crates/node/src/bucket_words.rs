@@ -71,7 +71,9 @@ impl BucketSettings {
             "max_vbuckets" => {
                 let count: u16 = number(value)?;
                 if !count.is_power_of_two() || count > VBUCKET_COUNT_MAX {
-                    return Err(format!("a power of two, at most {VBUCKET_COUNT_MAX}"));
+                    return Err(format!(
+                        "the number of vBuckets is a power of two, at most {VBUCKET_COUNT_MAX}"
+                    ));
                 }
                 self.vbuckets = Some(count);
             }

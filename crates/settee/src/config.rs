@@ -127,6 +127,12 @@ impl ServeConfig {
         let buckets = self.first_buckets();
         let quotas = buckets.iter().map(|(_, quota)| quota.unwrap_or(of_others));
         let (count, all_bytes) = (buckets.len(), quotas.clone().fold(0, u64::saturating_add));
+        let least = bucket::MEMORY_QUOTA_BYTES_MIN;
+        let too_small = |said: &Option<u64>| said.is_some_and(|quota| quota < least);
+        if let Some((name, Some(said))) = buckets.iter().find(|(_, quota)| too_small(quota)) {
+            let (said, least) = (MemorySize(*said), MemorySize(least));
+            bail!("--buckets: {said} is too little for the bucket {name}; give at least {least}");
+        }
         if all_bytes > self.memory_quota.0 {
             bail!(
                 "--memory-quota {} is too little for {count} buckets of these quotas \
@@ -134,8 +140,8 @@ impl ServeConfig {
                 self.memory_quota
             );
         }
-        if quotas.min().is_some_and(|least| least < bucket::MEMORY_QUOTA_BYTES_MIN) {
-            let least = MemorySize(bucket::MEMORY_QUOTA_BYTES_MIN);
+        if quotas.min().is_some_and(|quota| quota < least) {
+            let least = MemorySize(least);
             bail!(
                 "--memory-quota {} is too little for {count} buckets; give at least {least} for \
                  each",

@@ -1,5 +1,6 @@
 //! Lines from a person at a terminal.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -57,6 +58,11 @@ impl LineEditor {
             Ok(line) => Ok(Input::Line(line)),
             Err(ReadlineError::Interrupted) => Ok(Input::Interrupted),
             Err(ReadlineError::Eof) => Ok(Input::End),
+            // Something was pasted; the bytes are taken, and the terminal goes on.
+            Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
+                note("settee: what was typed is no UTF-8; the line is dropped\n");
+                Ok(Input::Interrupted)
+            }
             Err(error) => Err(error).context("the terminal cannot be read"),
         }
     }
