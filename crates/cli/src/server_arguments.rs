@@ -239,6 +239,9 @@ fn parse_host(text: &str, default_port: u16) -> anyhow::Result<ServerAddress> {
 mod tests {
     use clap::Parser;
 
+    use platform::Files;
+    use platform::files::RealFiles;
+
     use super::*;
 
     #[derive(clap::Parser)]
@@ -276,7 +279,7 @@ mod tests {
     fn a_password_may_be_in_a_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("password");
-        std::fs::write(&path, "of the file\n").unwrap();
+        RealFiles.replace_all(&path, b"of the file\n").unwrap();
         let command = |more: &[&str]| {
             let file = ["tool", "--password-file", path.to_str().unwrap()];
             Command::try_parse_from([&file[..], more].concat()).unwrap().server
@@ -286,7 +289,7 @@ mod tests {
             assert_eq!(server.user_to_log_in(), Some("Administrator"));
             assert_eq!(&*server.password_to_log_in().unwrap().unwrap(), password);
         }
-        std::fs::remove_file(&path).unwrap();
+        RealFiles.remove(&path).unwrap();
         let error = format!("{:#}", command(&[]).target().unwrap_err());
         assert!(error.contains("password cannot be read; name a readable file"), "{error}");
     }

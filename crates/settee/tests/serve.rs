@@ -256,7 +256,7 @@ fn complaint(work: &Path, arguments: &[&str]) -> String {
 #[test]
 fn what_a_start_prints_can_be_typed_back_where_the_host_has_colons() {
     // Where there is no IPv6 there is nothing to be printed.
-    if std::net::TcpListener::bind("[::1]:0").is_err() {
+    if platform::network::listen_standard((std::net::Ipv6Addr::LOCALHOST, 0).into()).is_err() {
         return;
     }
     let root = tempfile::tempdir().unwrap();
