@@ -256,13 +256,20 @@ impl Vbucket {
         effects: &mut Vec<Effect>,
     ) -> Result<(), ReceiveError> {
         self.check_received(seqno)?;
+        self.advance_received(seqno, effects);
+        self.end_received(effects);
+        Ok(())
+    }
+
+    /// Everything up to `seqno` has come, where nothing is that is queued.
+    pub(super) fn advance_received(&mut self, seqno: Seqno, effects: &mut Vec<Effect>) {
         self.checkpoints.advance_received(seqno);
         // No item comes for this seqno that would tell the file where the snapshot ends.
         self.note_whole_in_file(self.persisted_whole_seqno);
         self.flush_state(effects);
         self.answer_waiters(effects);
-        self.end_received(effects);
-        Ok(())
+        // The end of a snapshot may make the copy whole.
+        self.publish();
     }
 
     /// Whether everything has come that the last snapshot announced.

@@ -28,7 +28,7 @@ impl Vbucket {
                 self.put_received(item, now, effects);
             }
             // The version itself has come, or comes.
-            None => self.checkpoints.advance_received(seqno),
+            None => self.advance_received(seqno, effects),
         }
         self.end_received(effects);
         Ok(())

@@ -36,7 +36,7 @@ impl Vbucket {
 
 #[cfg(test)]
 mod tests {
-    use document::{VbUuid, Vbid};
+    use document::{KeyBuf, VbUuid, Vbid};
 
     use super::*;
     use crate::hash_table::HashSeed;
@@ -57,21 +57,25 @@ mod tests {
         vbucket.change_role(change, Now::default(), &mut Vec::new());
     }
 
-    /// A replica that receives the snapshot up to `end` and has come to its end.
-    fn receive(vbucket: &mut Vbucket, start: u64, end: u64) {
-        let effects = &mut Vec::new();
+    /// A replica is told of the snapshot up to `end`.
+    fn announce(vbucket: &mut Vbucket, start: u64, end: u64, is_disk: bool) {
         let snapshot = ReceivedSnapshot {
             start: Seqno(start),
             end: Seqno(end),
-            is_disk: false,
+            is_disk,
             begins_checkpoint: false,
             max_visible: None,
             high_completed: None,
             high_prepared: None,
             purge_seqno: None,
         };
-        vbucket.receive_snapshot(snapshot, effects).unwrap();
-        vbucket.receive_seqno_advanced(Seqno(end), effects).unwrap();
+        vbucket.receive_snapshot(snapshot, &mut Vec::new()).unwrap();
+    }
+
+    /// A replica that receives the snapshot up to `end` and has come to its end.
+    fn receive(vbucket: &mut Vbucket, start: u64, end: u64) {
+        announce(vbucket, start, end, false);
+        vbucket.receive_seqno_advanced(Seqno(end), &mut Vec::new()).unwrap();
     }
 
     fn replica_with_stream() -> Vbucket {
@@ -93,6 +97,23 @@ mod tests {
         let mut vbucket = replica_with_stream();
         vbucket.note_whole_from(Seqno(0), &mut Vec::new());
         assert!(vbucket.is_whole(), "there is nothing to be had");
+    }
+
+    #[test]
+    fn who_looks_without_the_lock_sees_a_copy_that_became_whole_by_what_is_not_queued() {
+        let mut vbucket = replica_with_stream();
+        vbucket.note_whole_from(Seqno(5), &mut Vec::new());
+        receive(&mut vbucket, 1, 5);
+        assert!(vbucket.is_whole() && vbucket.is_published());
+
+        let mut vbucket = replica_with_stream();
+        vbucket.note_whole_from(Seqno(5), &mut Vec::new());
+        announce(&mut vbucket, 1, 5, true);
+        let key = KeyBuf::in_default_collection(b"k").unwrap();
+        let (prepare, now) = (Seqno(3), Now::default());
+        let ended = vbucket.receive_commit(key.as_key(), prepare, Seqno(5), now, &mut Vec::new());
+        ended.unwrap();
+        assert!(vbucket.is_whole() && vbucket.is_published());
     }
 
     #[test]
