@@ -69,6 +69,9 @@ pub trait NodeView: Send + Sync {
     /// could; what is left is pending. Has a thread of its own and may take seconds.
     fn carry_out(&self, plan: &str, is_trial: bool) -> Result<(), CarryOutError>;
 
+    /// Whether something is left of a bucket that was deleted less than `age` ago.
+    fn has_leaving_buckets(&self, age: Duration) -> bool;
+
     /// Changes what the node says of itself: durable on return, and its clients are told. Has a
     /// thread of its own.
     fn change_setup(&self, change: &SetupChange) -> Result<(), SetupError>;
@@ -153,6 +156,8 @@ impl dyn NodeView {
 pub enum CarryOutError {
     /// It never will be.
     Invalid(String),
+    /// It may be later.
+    NotNow(String),
     /// The node has a newer one.
     Older(String),
     /// The node is stopping.

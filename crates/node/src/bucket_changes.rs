@@ -4,6 +4,7 @@ mod deletion;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bucket::MEMORY_QUOTA_BYTES_MIN;
 use cluster::{BucketPlan, Uuid};
@@ -67,6 +68,11 @@ impl BucketChanges {
     /// Memory for documents of all buckets, at most.
     pub fn buckets_bytes_max(&self) -> u64 {
         self.buckets_bytes_max
+    }
+
+    /// Whether a bucket is on its way out that was deleted less than `age` ago.
+    pub fn has_leaving(&self, age: Duration) -> bool {
+        self.leaving.has_younger(age, self.opener.world.clock.now())
     }
 
     /// Says whether there could be such a bucket now.

@@ -1,14 +1,14 @@
 //! The end of a bucket that was deleted: a task that looks whether everybody has let go of it, and
 //! removes what is left then. Nobody waits in it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bucket::Bucket;
 use executor::{ExecutorPool, Next, Owner, OwnerIsGone, Task, TaskContext, TaskKind, TaskName};
-use platform::Files;
+use platform::{Files, Instant};
 use server::Departure;
 
 static CLOSE_BUCKET: TaskName =
@@ -17,13 +17,14 @@ static CLOSE_BUCKET: TaskName =
 /// How soon the task looks again.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The names of buckets that are on their way out: there cannot be others of these yet.
+/// The names of buckets that are on their way out, and since when: there cannot be others of these
+/// yet.
 #[derive(Clone, Default)]
-pub(crate) struct Leaving(Arc<Mutex<BTreeSet<String>>>);
+pub(crate) struct Leaving(Arc<Mutex<BTreeMap<String, Instant>>>);
 
 impl Leaving {
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.lock().contains(name)
+        self.lock().contains_key(name)
     }
 
     /// They have places among the buckets until they are gone.
@@ -31,7 +32,12 @@ impl Leaving {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    /// Whether one of them is on its way for less than `age`.
+    pub(crate) fn has_younger(&self, age: Duration, now: Instant) -> bool {
+        self.lock().values().any(|&since| now.since(since) < age)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -66,12 +72,13 @@ impl Closing {
     /// Has a task of `owner` close it.
     pub(crate) fn begin(
         self,
+        now: Instant,
         pool: &ExecutorPool,
         owner: &Owner,
         leaving: &Leaving,
     ) -> Result<(), OwnerIsGone> {
         // Before the task can run: its end takes the name out again.
-        leaving.lock().insert(self.name.clone());
+        leaving.lock().insert(self.name.clone(), now);
         let task = CloseBucket { step: Step::Leave(self), leaving: leaving.clone() };
         pool.schedule(owner, &CLOSE_BUCKET, task).map(drop)
     }

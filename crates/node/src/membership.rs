@@ -28,7 +28,7 @@ use cluster::{
 };
 use platform::Clock;
 use replication::{Replicator, Told};
-use server::{ClusterView, Server};
+use server::{BucketRefusal, ClusterView, Server};
 
 use bucket_member::BucketMember;
 use known_identities::KnownIdentities;
@@ -70,6 +70,8 @@ pub enum CarriedOut {
     Older(Revision),
     /// It has another one of this revision.
     Another(Revision),
+    /// It cannot be carried out here now, and may be offered again.
+    NotNow(String),
     /// It cannot be carried out here, and never will be.
     Refused(String),
 }
@@ -324,11 +326,14 @@ impl Membership {
     /// Whether the plan could be carried out now, as far as can be known.
     pub fn try_out(&self, plan: &ClusterPlan) -> CarriedOut {
         let _one_at_a_time = self.hold_buckets();
-        match self.checked(plan, &self.plan()) {
-            Ok(steps) => self
-                .try_buckets(&steps, plan)
-                .map_or_else(CarriedOut::Refused, |()| CarriedOut::Done),
-            Err(refusal) => refusal,
+        let steps = match self.checked(plan, &self.plan()) {
+            Ok(steps) => steps,
+            Err(refusal) => return refusal,
+        };
+        match self.try_buckets(&steps, plan) {
+            Ok(()) => CarriedOut::Done,
+            Err(BucketRefusal::Failed(why)) => CarriedOut::NotNow(why),
+            Err(refusal) => CarriedOut::Refused(refusal.to_string()),
         }
     }
 

@@ -122,7 +122,9 @@ impl Node {
                 CarriedOut::Done => {}
                 CarriedOut::Older(_) => bail!("the cluster map is older than this node's"),
                 CarriedOut::Another(_) => bail!("the cluster map is another one than this node's"),
-                CarriedOut::Refused(reason) => bail!("the cluster map cannot be used: {reason}"),
+                CarriedOut::Refused(reason) | CarriedOut::NotNow(reason) => {
+                    bail!("the cluster map cannot be used: {reason}")
+                }
             }
         }
         if administrator.is_unkept {
@@ -274,7 +276,7 @@ impl Node {
             CarriedOut::Another(Revision { epoch, revision }) => {
                 Err(format!("the node has another map of revision [{epoch}, {revision}]; raise it"))
             }
-            CarriedOut::Refused(reason) => Err(reason),
+            CarriedOut::Refused(reason) | CarriedOut::NotNow(reason) => Err(reason),
         }
     }
 

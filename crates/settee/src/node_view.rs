@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use auth::{Editor, UsersEdit, UsersEditError};
 use cluster::{ClusterMap, NodeAddress, StorageFigures, Uuid};
@@ -174,6 +175,7 @@ impl NodeView for View {
         match carried_out {
             CarriedOut::Done => Ok(()),
             CarriedOut::Refused(reason) => Err(CarryOutError::Invalid(reason)),
+            CarriedOut::NotNow(reason) => Err(CarryOutError::NotNow(reason)),
             CarriedOut::Older(current) => Err(CarryOutError::Older(format!(
                 "The node has the map of revision [{}, {}]",
                 current.epoch, current.revision
@@ -183,6 +185,10 @@ impl NodeView for View {
                 current.epoch, current.revision
             ))),
         }
+    }
+
+    fn has_leaving_buckets(&self, age: Duration) -> bool {
+        self.changes.has_leaving(age)
     }
 
     fn change_setup(&self, change: &SetupChange) -> Result<(), SetupError> {

@@ -76,7 +76,7 @@ impl Peers for RealPeers {
         let patience = if offer.is_trial { self.patience } else { CARRY_OUT_TIME_MAX };
         let asked = PeerAgent::new(node, login.connector.as_deref(), patience)?;
         let who = authorization(&login.user, &login.password);
-        let query = if offer.is_trial { "?just_validate=1" } else { "" };
+        let query = if offer.is_trial { "?just_validate=1" } else { "?wait_for_deletions=1" };
         let request = asked.agent.put(asked.url(&format!("/settee/clusterMap{query}")));
         let request = request.content_type("application/json").header("Authorization", &who);
         let answer = request.send(offer.plan)?;
@@ -84,6 +84,8 @@ impl Peers for RealPeers {
             // It has a newer one, which it tells.
             200 | 409 => {}
             400 => return Err(PeerRefusal(reason_of(&body_of(answer)?)).into()),
+            // It cannot now.
+            503 => bail!(reason_of(&body_of(answer)?)),
             status => bail!("status {status}: {}", body_of(answer)?),
         }
         let request = asked.agent.get(asked.url("/settee/clusterMap"));

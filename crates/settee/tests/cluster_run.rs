@@ -46,8 +46,11 @@ impl Cluster {
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let base = free_ports();
-        let nodes = if flags.contains(&"--nodes") { &[][..] } else { &["--nodes", "2"] };
-        let child = spawn(Self::command(directory.path(), base).args(nodes).args(flags)).unwrap();
+        let unless_said =
+            |flag, default| if flags.contains(&flag) { vec![] } else { vec![flag, default] };
+        let mut command = Self::command(directory.path(), base);
+        command.args(unless_said("--nodes", "2")).args(unless_said("--memory-quota", "64MiB"));
+        let child = spawn(command.args(flags)).unwrap();
         let cluster = Self { child, directory, base };
         cluster.wait_for(&["--status"], "n_1");
         cluster
@@ -60,7 +63,6 @@ impl Cluster {
             .arg(directory)
             .args(["--port-base", &base.to_string()])
             .args(["--management-port-base", &(base + 8).to_string()])
-            .args(["--memory-quota", "64MiB"])
             .stdout(Stdio::null());
         command
     }
@@ -104,6 +106,24 @@ impl Cluster {
         command.args(["load", "--port", &(self.base + 2).to_string(), "--num-items", "200"]);
         command.args(["--user", "Administrator", "--password", "password"]).args(flags);
         command
+    }
+
+    /// What a node answers to a request of the administrator.
+    fn rest(&self, node: u16, method: &str, path: &str, form: &str) -> String {
+        let port = self.base + 8 + node;
+        let mut connection = platform::network::connect(([127, 0, 0, 1], port).into()).unwrap();
+        // Of Administrator, whose password is "password".
+        let login = "Authorization: Basic QWRtaW5pc3RyYXRvcjpwYXNzd29yZA==";
+        let size = form.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: x\r\n{login}\r\n\
+             Connection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+             Content-Length: {size}\r\n\r\n{form}"
+        );
+        connection.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        answer
     }
 
     /// Waits until a node's log says this.
@@ -359,6 +379,19 @@ fn several_buckets_are_told_apart_by_their_names() {
     }
 }
 
+#[test]
+fn a_bucket_of_the_name_of_one_that_was_deleted_can_be_made_at_once_on_any_node() {
+    let cluster = Cluster::start(&["--nodes", "3", "--memory-quota", "256MiB"]);
+    let form = "name=orders&ramQuotaMB=100&replicaNumber=1";
+    for round in 0..6 {
+        let (deleter, maker) = (round % 3, round / 2);
+        let made = cluster.rest(maker, "POST", "/pools/default/buckets", form);
+        assert!(made.starts_with("HTTP/1.1 202"), "{maker}, {round}: {made}");
+        let gone = cluster.rest(deleter, "DELETE", "/pools/default/buckets/orders", "");
+        assert!(gone.starts_with("HTTP/1.1 200"), "{deleter}, {round}: {gone}");
+    }
+}
+
 /// A file may have so many blocks of 512 or 1024 bytes.
 const FILE_BLOCKS_MAX: u32 = 64;
 
@@ -428,20 +461,7 @@ fn a_cluster_whose_map_cannot_be_written_is_stopped() {
     // Nothing can be made under this name, as on a full disk.
     let obstacle = cluster.directory.path().join("map.new");
     RealFiles.create_directories(&obstacle.join("inside")).unwrap();
-    let mut connection =
-        platform::network::connect(([127, 0, 0, 1], cluster.base + 8).into()).unwrap();
-    // Of Administrator, whose password is "password".
-    let login = "Authorization: Basic QWRtaW5pc3RyYXRvcjpwYXNzd29yZA==";
-    let form = "flushEnabled=1";
-    let size = form.len();
-    let request = format!(
-        "POST /pools/default/buckets/default HTTP/1.1\r\nHost: x\r\n{login}\r\n\
-         Connection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n\
-         Content-Length: {size}\r\n\r\n{form}"
-    );
-    connection.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
+    let answer = cluster.rest(0, "POST", "/pools/default/buckets/default", "flushEnabled=1");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let refused = cluster.tell(&["--recover", "1"]);
     let reason = String::from_utf8_lossy(&refused.stderr);

@@ -1,6 +1,7 @@
 //! The plan of the cluster: what this node does, and having it do something else.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -25,6 +26,16 @@ pub(super) async fn show(State(context): State<Arc<Context>>) -> Response {
     answers::ok(&Value::Object(plan))
 }
 
+/// How long a node waits for the ends of buckets before it answers. Less than those wait for the
+/// answer who give it the plan.
+const LEAVING_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How soon it looks again.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Behind the question mark: the answer waits for the ends of buckets that were just deleted.
+const WAIT_FIELD: &str = "wait_for_deletions";
+
 /// PUT /settee/clusterMap: answered when the node does its part, with what is left. With
 /// `?just_validate=1` it only says whether it could.
 pub(super) async fn carry_out(
@@ -34,18 +45,37 @@ pub(super) async fn carry_out(
 ) -> Response {
     let view = context.view.clone();
     let is_trial = is_trial(&query);
+    let waits = !is_trial && query.get(WAIT_FIELD).is_some_and(|value| value == "1");
     // The work is lost only when the runtime shuts down.
     let lost = || Err(CarryOutError::Stopping);
     let done = context.peer_work.spawn_blocking(move || view.carry_out(&plan, is_trial)).await;
     let (status, reason) = match done.unwrap_or_else(|_| lost()) {
-        Ok(()) => return answers::ok(&json!({"pending": pending(&context.view.buckets())})),
+        Ok(()) => {
+            if waits {
+                wait_for_leaving_buckets(&context).await;
+            }
+            return answers::ok(&json!({"pending": pending(&context.view.buckets())}));
+        }
         Err(CarryOutError::Invalid(reason)) => (StatusCode::BAD_REQUEST, reason),
+        Err(CarryOutError::NotNow(reason)) => (StatusCode::SERVICE_UNAVAILABLE, reason),
         Err(CarryOutError::Older(reason)) => (StatusCode::CONFLICT, reason),
         Err(CarryOutError::Stopping) => {
             (StatusCode::SERVICE_UNAVAILABLE, "The node is shutting down".to_owned())
         }
     };
     answers::json_text(status, json!({"_": reason}).to_string())
+}
+
+/// Whoever has deleted a bucket on all nodes may make another of its name as soon as all have
+/// answered. One that has not gone for long keeps nobody waiting.
+async fn wait_for_leaving_buckets(context: &Context) {
+    let gone = async {
+        while context.view.has_leaving_buckets(LEAVING_TIME_MAX) {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    // What is left after that time goes later.
+    drop(tokio::time::timeout(LEAVING_TIME_MAX, gone).await);
 }
 
 /// What is left, of all buckets.

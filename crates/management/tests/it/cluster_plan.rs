@@ -1,5 +1,7 @@
 //! The plan of the cluster over REST.
 
+use std::sync::atomic::Ordering;
+
 use cluster::PendingVbucket;
 use management::CarryOutError;
 use serde_json::json;
@@ -45,14 +47,29 @@ fn what_is_left_of_a_plan_is_shown_and_no_failure() {
 fn a_plan_that_is_not_carried_out_is_answered_by_why() {
     let port = RestPort::start();
     let reason = || "why".to_owned();
-    for (error, status) in
-        [(CarryOutError::Invalid(reason()), 400), (CarryOutError::Older(reason()), 409)]
-    {
+    for (error, status) in [
+        (CarryOutError::Invalid(reason()), 400),
+        (CarryOutError::Older(reason()), 409),
+        (CarryOutError::NotNow(reason()), 503),
+    ] {
         *port.node.plan_error.lock().unwrap() = Some(error);
         let answer = port.ask_with("PUT", TARGET, "{}");
         assert_eq!((answer.status, answer.json()["_"].as_str()), (status, Some("why")));
     }
     assert_eq!(port.ask("GET", TARGET).json()["pending"], json!([]));
+}
+
+#[test]
+fn whoever_gives_a_plan_and_asks_for_it_hears_when_deleted_buckets_are_gone() {
+    let port = RestPort::start();
+    let left = &port.node.looks_until_gone;
+    left.store(3, Ordering::Relaxed);
+    for query in ["", "?just_validate=1", "?just_validate=1&wait_for_deletions=1"] {
+        assert_eq!(port.ask_with("PUT", &format!("{TARGET}{query}"), "{}").status, 200);
+        assert_eq!(left.load(Ordering::Relaxed), 3, "nobody waits for them: {query}");
+    }
+    assert_eq!(port.ask_with("PUT", &format!("{TARGET}?wait_for_deletions=1"), "{}").status, 200);
+    assert_eq!(left.load(Ordering::Relaxed), 0);
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub(crate) struct FakeNode {
     pub(crate) setup_changes: Mutex<Vec<SetupChange>>,
     /// What is called when deleted buckets are gone whose names begin with "held".
     pub(crate) held_buckets: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+    /// How often it still says that something is left of a deleted bucket.
+    pub(crate) looks_until_gone: AtomicUsize,
     /// Why it would not take that.
     pub(crate) setup_error: Mutex<Option<SetupError>>,
     /// Who may set it up.
@@ -92,6 +94,7 @@ impl FakeNode {
             order_error: Mutex::default(),
             setup_changes: Mutex::default(),
             held_buckets: Mutex::default(),
+            looks_until_gone: AtomicUsize::new(0),
             setup_error: Mutex::default(),
             set_up: Mutex::default(),
             notify: Mutex::default(),
@@ -211,6 +214,11 @@ impl NodeView for FakeNode {
         *self.revision.lock().unwrap() += 1;
         self.notify.lock().unwrap().as_ref().unwrap()();
         Ok(())
+    }
+
+    fn has_leaving_buckets(&self, _: Duration) -> bool {
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.looks_until_gone.fetch_update(set, fetch, |left| left.checked_sub(1)).is_ok()
     }
 
     fn change_setup(&self, change: &SetupChange) -> Result<(), SetupError> {

@@ -60,7 +60,8 @@ impl BucketChanges {
         let closing = Closing { name: name.clone(), files, directory, bucket, departure, done };
         // Closing waits until it has the last handle.
         drop(known);
-        if closing.begin(&self.opener.world.pool, &self.owner, &self.leaving).is_err() {
+        let (now, pool) = (self.opener.world.clock.now(), &self.opener.world.pool);
+        if closing.begin(now, pool, &self.owner, &self.leaving).is_err() {
             tracing::info!(bucket = name, "the node stops: the next start removes what is left");
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use cluster::{BucketPlan, ClusterPlan};
-use server::Departure;
+use server::{BucketRefusal, Departure};
 
 use super::Membership;
 use super::bucket_member::BucketMember;
@@ -59,19 +59,19 @@ impl Membership {
         self.server.get().and_then(|server| server.remove_bucket(name))
     }
 
-    /// Whether the buckets could come and go as the plan says; if not, why.
+    /// Whether the buckets could come and go as the plan says.
     pub(super) fn try_buckets(
         &self,
         steps: &BucketSteps,
         plan: &ClusterPlan,
-    ) -> Result<(), String> {
+    ) -> Result<(), BucketRefusal> {
         let Some(keeper) = self.keeper() else { return Ok(()) };
         for name in steps.made.iter().filter(|name| !steps.removed.contains(name)) {
             let Some(planned) = plan.buckets.get(name) else { continue };
-            keeper.make(name, planned, true).map_err(|refusal| refusal.to_string())?;
+            keeper.make(name, planned, true)?;
         }
         for (name, settings) in self.settings_of(plan) {
-            keeper.adapt(name, settings, true).map_err(|refusal| refusal.to_string())?;
+            keeper.adapt(name, settings, true)?;
         }
         Ok(())
     }

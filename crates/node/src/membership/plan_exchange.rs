@@ -75,7 +75,7 @@ impl Membership {
         }
         // This node is asked before the first one carries it out: a refusal is to change nothing
         // anywhere.
-        if let CarriedOut::Refused(why) = self.try_out(next) {
+        if let CarriedOut::Refused(why) | CarriedOut::NotNow(why) = self.try_out(next) {
             return self.refused_here(plan, why);
         }
         if let Attempt::Behind = self.precede_plan(peers, plan, next, order.needs_all())? {
@@ -84,7 +84,9 @@ impl Membership {
         match self.carry_out(next) {
             CarriedOut::Done => {}
             CarriedOut::Older(_) | CarriedOut::Another(_) => return Ok(Attempt::Behind),
-            CarriedOut::Refused(why) => return self.refused_here(plan, why),
+            CarriedOut::Refused(why) | CarriedOut::NotNow(why) => {
+                return self.refused_here(plan, why);
+            }
         }
         let unreached = self.give_plan(peers, next);
         self.plans.state.set_due(!unreached.is_empty());
@@ -185,7 +187,7 @@ impl Membership {
         match self.carry_out(plan) {
             // Whoever was faster has told this node more.
             CarriedOut::Done | CarriedOut::Older(_) | CarriedOut::Another(_) => Ok(()),
-            CarriedOut::Refused(why) => {
+            CarriedOut::Refused(why) | CarriedOut::NotNow(why) => {
                 let why = format!("the cluster map of {name} cannot be carried out here: {why}");
                 Err(BucketRefusal::Failed(why))
             }
@@ -285,6 +287,6 @@ fn check_follows(
 }
 
 fn no_answer(name: &str, error: &anyhow::Error) -> BucketRefusal {
-    let why = format!("{name} does not answer, try again when it does: {error:#}");
+    let why = format!("{name} does not take part, try again when it does: {error:#}");
     BucketRefusal::Failed(why)
 }

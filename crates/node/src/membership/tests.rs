@@ -11,7 +11,7 @@ use executor::{ExecutorPool, PoolOptions};
 use platform::Files;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use platform::{Clock, Entropy};
-use server::{BucketRefusal, Mailboxes};
+use server::Mailboxes;
 
 use super::*;
 use crate::bucket_settings::BucketSettings;
@@ -499,6 +499,34 @@ impl BucketKeeper for KeepsAll {
     fn adapt(&self, _: &str, _: &BTreeMap<String, String>, _: bool) -> Result<(), BucketRefusal> {
         Ok(())
     }
+}
+
+/// Has something left of whatever is to be made.
+struct MakesLater;
+
+impl BucketKeeper for MakesLater {
+    fn make(&self, _: &str, _: &BucketPlan, _: bool) -> Result<Option<NodeBucket>, BucketRefusal> {
+        Err(BucketRefusal::Failed("something is left".to_owned()))
+    }
+
+    fn remove(&self, _: &[&str]) -> Result<(), BucketRefusal> {
+        Ok(())
+    }
+
+    fn adapt(&self, _: &str, _: &BTreeMap<String, String>, _: bool) -> Result<(), BucketRefusal> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_cannot_be_made_now_may_be_asked_for_again() {
+    let keeper: Arc<dyn BucketKeeper> = Arc::new(MakesLater);
+    let member = Member::new();
+    member.membership.keep_buckets_with(Arc::downgrade(&keeper));
+    let uuid = Uuid::random(&Entropy::real());
+    let next = member.membership.plan().with_new_bucket("orders", uuid, BTreeMap::new(), 0, 4);
+    let tried = member.membership.try_out(&next);
+    assert_eq!(tried, CarriedOut::NotNow("something is left".to_owned()));
 }
 
 #[test]

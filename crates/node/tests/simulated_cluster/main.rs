@@ -111,10 +111,11 @@ impl Peers for Others {
             true => membership.try_out(&plan),
             false => membership.carry_out(&plan),
         };
-        if let CarriedOut::Refused(reason) = carried_out {
-            return Err(PeerRefusal(reason).into());
+        match carried_out {
+            CarriedOut::Refused(reason) => Err(PeerRefusal(reason).into()),
+            CarriedOut::NotNow(reason) => Err(anyhow::Error::msg(reason)),
+            _ => Ok(membership.plan().to_json()),
         }
-        Ok(membership.plan().to_json())
     }
 
     fn copies(&self, node: &cluster::NodeAddress, login: &PeerLogin) -> anyhow::Result<Copies> {
