@@ -462,7 +462,7 @@ mod tests {
         let no_tls = || "off".parse().ok();
         let node_ca = Some(PathBuf::from("ca.pem"));
         let advertised = |host: &str| Some(host.to_owned());
-        let cases: [(Settings, &str); 19] = [
+        let cases: [(Settings, &str); 20] = [
             (Settings { port: Some(8091), ..Settings::default() }, "--port and --management-port"),
             (
                 Settings { memcached_port: Some(18091), ..Settings::default() },
@@ -526,6 +526,14 @@ mod tests {
             (
                 Settings {
                     buckets: "a:1MiB,b".parse().ok(),
+                    memory_quota: Some(MemorySize(64 << 20)),
+                    ..Settings::default()
+                },
+                "--buckets: 1MiB is too little for the bucket a; give at least 16MiB",
+            ),
+            (
+                Settings {
+                    buckets: "a:60MiB,b".parse().ok(),
                     memory_quota: Some(MemorySize(64 << 20)),
                     ..Settings::default()
                 },
