@@ -41,7 +41,7 @@ pub fn check_start(
     administrator::open_users(&**files, entropy, &config.data_dir.join(USERS_NAME), config)?;
     let kept = Arc::new(KeptFiles::new(Arc::clone(files)));
     OwnSetupFile::new(kept, config.data_dir.join(OWN_SETUP_NAME)).read()?;
-    check_buckets(&**files, &BucketPlaces::of(&config.data_dir))?;
+    check_buckets(&**files, config)?;
     if let Some(tls) = &config.tls {
         let sources = sources_of(config, tls, config.data_dir.join(CERTIFICATES_NAME));
         CertificateStore::check(clock.clone(), &**files, &sources)?;
@@ -49,11 +49,15 @@ pub fn check_start(
     Ok(found)
 }
 
-/// Reads what buckets that are there say of themselves.
-fn check_buckets(files: &dyn Files, places: &BucketPlaces) -> anyhow::Result<()> {
+/// Reads what buckets that are there say of themselves, and compares it with what is said of them.
+fn check_buckets(files: &dyn Files, config: &NodeConfig) -> anyhow::Result<()> {
+    let places = BucketPlaces::of(&config.data_dir);
     for name in places.own_buckets(files)? {
         let directory = places.bucket(files, &name)?;
-        let described = bucket::check_description(files, &directory);
+        let said = config.buckets.iter().find(|said| said.name == name);
+        // Nothing is opened by it.
+        let said = said.map(|said| said.bucket_config(0));
+        let described = bucket::check_description(files, &directory, said.as_ref());
         described.with_context(|| format!("the bucket `{name}`"))?;
         let kept = BucketSettings::default().with_kept(files, &directory);
         kept.with_context(|| format!("the settings of the bucket `{name}`"))?;

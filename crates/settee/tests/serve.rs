@@ -753,6 +753,8 @@ fn a_check_says_whether_a_node_could_start_and_makes_nothing() {
         (["--init-dir", "missing"], "--init-dir"),
         (["--password", "another"], "--set-password"),
         (["--advertise", ""], "--advertise"),
+        (["--vbuckets", "16"], "says that the bucket has 1024 vBuckets, not 16"),
+        (["--bucket-type", "ephemeral"], "says that the bucket is of the type `couchbase`"),
         (["--config", "missing.toml"], "missing.toml"),
         (["--cluster-map", "missing.json"], "--password"),
     ] {

@@ -83,14 +83,22 @@ pub(crate) fn open_or_create(
 /// Reads the description in `directory`, if there is one, and makes none.
 ///
 /// # Errors
-/// A bucket with that description does not open.
-pub fn check_description(files: &dyn Files, directory: &Path) -> Result<(), OpenError> {
+/// A bucket with that description does not open, or not as `config` says it.
+pub fn check_description(
+    files: &dyn Files,
+    directory: &Path,
+    config: Option<&BucketConfig>,
+) -> Result<(), OpenError> {
     let path = directory.join(DESCRIPTION_NAME);
     match files.read_all(&path) {
         Err(error) if error.kind == FileErrorKind::NotFound => Ok(()),
         content => {
             let described = parse(&content?).map_err(str::to_owned);
-            described.map(drop).map_err(|what| OpenError::BadDescription { path, what })
+            let checked = described.and_then(|described| match config {
+                Some(config) => check_fixed(described, config),
+                None => Ok(described),
+            });
+            checked.map(drop).map_err(|what| OpenError::BadDescription { path, what })
         }
     }
 }
