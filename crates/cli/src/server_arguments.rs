@@ -23,7 +23,8 @@ const MEMCACHED_PORT: u16 = 11211;
 #[command(next_help_heading = "Server")]
 pub struct ServerArguments {
     /// `couchbase://HOST:PORT/BUCKET`, `couchbases://` for TLS, or `memcached://HOST:PORT` for a
-    /// server without Couchbase's extensions; takes precedence over --host, --port and --bucket
+    /// server without Couchbase's extensions; takes precedence over --host and --port, and where it
+    /// names a bucket over --bucket
     #[arg(short = 'U', long, value_name = "URL")]
     pub spec: Option<String>,
     /// Host name or address
@@ -126,13 +127,20 @@ impl ServerArguments {
 
     fn place(&self) -> anyhow::Result<Place> {
         let scheme = Scheme { is_classic: self.memcached, is_encrypted: self.tls.is_wanted };
-        if let Some(spec) = &self.spec {
-            return Place::parse(spec, scheme)
-                .with_context(|| format!("--spec {spec} is no connection string"));
+        let mut place = if let Some(spec) = &self.spec {
+            Place::parse(spec, scheme)
+                .with_context(|| format!("--spec {spec} is no connection string"))?
+        } else {
+            let port = self.port.unwrap_or(scheme.default_port());
+            Place { nodes: vec![ServerAddress::new(&self.host, port)], bucket: None, scheme }
+        };
+        if place.bucket.is_none() {
+            place.bucket = self.bucket.clone();
         }
-        let port = self.port.unwrap_or(scheme.default_port());
-        let nodes = vec![ServerAddress::new(&self.host, port)];
-        Ok(Place { nodes, bucket: self.bucket.clone(), scheme })
+        // What a node takes from the same variable may be several.
+        let is_one = place.bucket.as_ref().is_none_or(|name| !name.contains(','));
+        ensure!(is_one, "SETTEE_BUCKET or --bucket has several names; say one with --bucket");
+        Ok(place)
     }
 }
 
@@ -273,6 +281,21 @@ mod tests {
         assert!(refused(certified).contains("say --tls"), "a certificate needs TLS");
         let alone = Command::try_parse_from(["tool", "--client-cert", "c"]);
         assert!(alone.is_err(), "a certificate needs its key");
+    }
+
+    #[test]
+    fn a_bucket_is_said_beside_the_nodes_or_in_their_connection_string() {
+        let server = |line: &str| Command::try_parse_from(line.split(' ')).unwrap().server;
+        for (line, bucket) in [
+            ("tool --bucket b", Some("b")),
+            ("tool --spec couchbase://h --bucket b", Some("b")),
+            ("tool --spec couchbase://h/c --bucket b", Some("c")),
+            ("tool --spec couchbase://h", None),
+        ] {
+            assert_eq!(server(line).said_bucket().unwrap().as_deref(), bucket, "{line}");
+        }
+        let error = server("tool --bucket a,b").said_bucket().unwrap_err().to_string();
+        assert!(error.contains("several names"), "{error}");
     }
 
     #[test]
