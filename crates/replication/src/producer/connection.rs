@@ -207,7 +207,7 @@ impl Producer {
         self.show_flow();
     }
 
-    fn hear_news(&mut self) {
+    pub(super) fn hear_news(&mut self) {
         if self.shared.is_superseded() {
             self.is_closing = true;
             return;
@@ -272,7 +272,8 @@ impl Producer {
                 None => &mut *stream,
             };
             let Some(next) = sender.queue.pop_front() else {
-                if stream.predecessor.take().is_some() {
+                if let Some(mut sent) = stream.predecessor.take() {
+                    sent.forget(&self.backfills);
                     continue;
                 }
                 if stream.is_done() {
@@ -344,7 +345,9 @@ impl Producer {
 
     pub(super) fn remove_stream(&mut self, key: StreamKey) {
         self.unsubscribe(key);
-        self.take_stream(key);
+        if let Some(mut stream) = self.take_stream(key) {
+            stream.forget(&self.backfills);
+        }
     }
 
     /// A stream that has ended, with what it has yet to send. Its successor hears of the vBucket in

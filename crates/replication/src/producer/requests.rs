@@ -88,6 +88,9 @@ impl Producer {
     }
 
     fn stream_request(&mut self, envelope: Envelope, request: StreamRequest<'_>) -> Answer {
+        // What became of the vBucket before is no news to the stream that begins, and may have
+        // ended the one whose place it takes.
+        self.hear_news();
         let vbid = envelope.vbid;
         let role = self
             .bucket

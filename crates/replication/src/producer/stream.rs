@@ -356,9 +356,9 @@ impl Stream {
         set(&self.counters.state, state as u64);
     }
 
-    /// Gives its place in the log back, and what a backfill has read.
+    /// Gives its place in the log back. What waits in its queue is still to be sent, and counts for
+    /// what the connection has read ahead until then.
     pub(super) fn let_go(&mut self, bucket: &Bucket, backfills: &Backfills) {
-        backfills.sent(std::mem::take(&mut self.backfill_bytes));
         // However the takeover has ended, writers are not to wait for it any longer.
         if self.takeover.as_ref().is_some_and(Takeover::is_late) {
             bucket.on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.set_takeover_late(false));
@@ -375,6 +375,14 @@ impl Stream {
             vbucket.close_stream(cursor, effects);
         });
         self.show_state(StreamState::Dead);
+    }
+
+    /// What waits in its queue, and in that of the one before it, is not sent any more.
+    pub(super) fn forget(&mut self, backfills: &Backfills) {
+        backfills.sent(std::mem::take(&mut self.backfill_bytes));
+        if let Some(mut predecessor) = self.predecessor.take() {
+            predecessor.forget(backfills);
+        }
     }
 }
 

@@ -173,8 +173,6 @@ fn a_stream_whose_end_has_not_left_is_asked_for_anew() {
             for state in [VbucketState::Dead, VbucketState::Active] {
                 machine.bucket.set_vbucket_state(VBID, state, None).unwrap();
             }
-            // It hears of its end, and there is room for no more.
-            assert_eq!(consumer.take_heads(&machine, 0), []);
         }
         assert_eq!(heard(&ask(&mut consumer, &machine, 2, &all)), Expected::Granted);
         let again = ask(&mut consumer, &machine, 3, &all);
@@ -203,6 +201,31 @@ fn what_an_ended_stream_has_yet_to_send_goes_before_its_successor() {
     let expected = [(mutation, 1), (end, 1), (marker, 2), (mutation, 2), (end, 2)];
     assert_eq!(consumer.take_heads(&machine, usize::MAX), expected);
     assert_eq!(machine.hub.producer_status()[0].streams.len(), 0);
+}
+
+#[test]
+fn what_an_ended_stream_has_read_ahead_counts_until_it_is_sent() {
+    let mut machine = Machine::new();
+    for number in 0..200 {
+        machine.set(&format!("key{number}"), &[7; 5_000]);
+    }
+    // The log has nothing of it any more.
+    machine.run();
+    let mut consumer = Consumer::open(&machine, "consumer", 1, &[]);
+    let range = |end| Message::StreamRequest(request(0, 0, end, 0));
+    assert_eq!(heard(&ask(&mut consumer, &machine, 1, &range(200))), Expected::Granted);
+    let held = |machine: &Machine| machine.hub.producer_status()[0].backfill_bytes;
+    while held(&machine) == 0 {
+        assert!(consumer.take_heads(&machine, 1).len() < 2);
+        machine.run();
+    }
+    consumer.take_heads(&machine, 1);
+    let waits = held(&machine);
+    assert!(waits > 900_000, "{waits}");
+    assert_eq!(heard(&ask(&mut consumer, &machine, 2, &range(0))), Expected::Granted);
+    assert_eq!(held(&machine), waits);
+    assert!(consumer.take_heads(&machine, usize::MAX).len() > 200);
+    assert_eq!(held(&machine), 0);
 }
 
 #[test]
