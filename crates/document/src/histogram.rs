@@ -109,6 +109,14 @@ impl Histogram {
         self.max.store(0, Ordering::Relaxed);
     }
 
+    /// The average of what has been recorded until now, rounded down; 0 when that is nothing. What
+    /// [`HistogramSnapshot::mean`] says, without a copy of everything.
+    pub fn mean(&self) -> u64 {
+        let groups = self.groups.iter().filter_map(OnceLock::get).flat_map(|group| group.iter());
+        let count: u64 = groups.map(|count| count.load(Ordering::Relaxed)).sum();
+        self.sum.load(Ordering::Relaxed).checked_div(count).unwrap_or(0)
+    }
+
     /// What has been recorded until now. While others record, the parts of the answer may differ
     /// by the values in flight.
     pub fn snapshot(&self) -> HistogramSnapshot {

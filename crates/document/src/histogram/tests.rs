@@ -98,6 +98,7 @@ fn merging_with_an_empty_snapshot_changes_nothing() {
 
 #[test]
 fn an_empty_histogram_answers_zero() {
+    assert_eq!(Histogram::new().mean(), 0);
     let snapshot = Histogram::new().snapshot();
     assert_eq!(snapshot, HistogramSnapshot::default());
     assert_eq!(snapshot.value_at_quantile(0.5), 0);
@@ -145,6 +146,7 @@ fn threads_record_without_losing_a_value() {
     let snapshot = histogram.snapshot();
     assert_eq!(snapshot.count(), 40_000);
     assert_eq!(snapshot.sum(), (0..40_000).sum::<u64>());
+    assert_eq!(histogram.mean(), snapshot.mean());
     assert_eq!((snapshot.min(), snapshot.max()), (0, 39_999));
 }
 

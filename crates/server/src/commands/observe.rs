@@ -77,7 +77,7 @@ pub(super) fn observe(
 /// it, which is not measured, in the lower one. Source: docs/specification/protocol.md, section
 /// 14.1.
 fn observed_times(bucket: &Bucket) -> u64 {
-    let persistence_ms = bucket.timings().storage_age.snapshot().mean() / MICROS_PER_MILLI;
+    let persistence_ms = bucket.timings().storage_age.mean() / MICROS_PER_MILLI;
     persistence_ms.min(u32::MAX.into()) << u32::BITS
 }
 
