@@ -46,7 +46,7 @@ function tableOf(all, edit, load) {
   ];
   const rows = all.map((bucket) => {
     const { itemCount, opsPerSec, memUsed, diskUsed } = bucket.basicStats;
-    const quota = bucket.quota.ram;
+    const quota = bucket.quota.rawRAM;
     return [
       element("strong", {}, bucket.name),
       `${bucket.bucketType === "membase" ? "couchstore" : "ephemeral"}, ${bucket.evictionPolicy}`,
@@ -97,7 +97,7 @@ function form(bucket, done) {
   const name = element("input", { required: true, pattern: "[A-Za-z0-9_.%\\-]{1,100}",
     value: bucket?.name ?? "", disabled: bucket !== null });
   const quota = element("input", { type: "number", min: 100, required: true,
-    value: bucket ? bucket.quota.ram / 1048576 : 256 });
+    value: bucket ? bucket.quota.rawRAM / 1048576 : 256 });
   const kind = choice([["membase", "on disk and in memory"], ["ephemeral", "in memory alone"]],
     bucket?.bucketType ?? "membase");
   kind.disabled = bucket !== null;
