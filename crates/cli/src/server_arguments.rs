@@ -137,9 +137,6 @@ impl ServerArguments {
         if place.bucket.is_none() {
             place.bucket = self.bucket.clone();
         }
-        // What a node takes from the same variable may be several.
-        let is_one = place.bucket.as_ref().is_none_or(|name| !name.contains(','));
-        ensure!(is_one, "SETTEE_BUCKET or --bucket has several names; say one with --bucket");
         Ok(place)
     }
 }
@@ -147,6 +144,9 @@ impl ServerArguments {
 impl Target {
     /// Connects to the first node that answers.
     pub fn connect(&self) -> anyhow::Result<(ServerAddress, Connection)> {
+        // What a node takes from the same variable may be several.
+        let is_one = self.options.bucket.as_ref().is_none_or(|name| !name.contains(','));
+        ensure!(is_one, "SETTEE_BUCKET or --bucket has several names; say one with --bucket");
         let mut failure = None;
         for node in &self.nodes {
             match Connection::open(node, &self.options) {
@@ -294,7 +294,8 @@ mod tests {
         ] {
             assert_eq!(server(line).said_bucket().unwrap().as_deref(), bucket, "{line}");
         }
-        let error = server("tool --bucket a,b").said_bucket().unwrap_err().to_string();
+        let several = server("tool --user u --password p --bucket a,b").target().unwrap();
+        let error = several.connect().unwrap_err().to_string();
         assert!(error.contains("several names"), "{error}");
     }
 

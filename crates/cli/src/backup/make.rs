@@ -229,7 +229,7 @@ fn part_of(listed: &Listed, object: String, written: Written, checked: Checked) 
         bytes: written.bytes,
         sha256: written.sha256,
         high_seqno: checked.high_seqno,
-        documents: checked.documents,
+        documents: checked.documents.saturating_add(checked.system_events),
         system_events: Some(checked.system_events),
         tombstones: checked.tombstones,
         failover_table: checked.failover_table,

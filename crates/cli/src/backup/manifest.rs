@@ -79,8 +79,9 @@ pub(super) struct VbucketPart {
     /// 64 hexadecimal digits.
     pub(super) sha256: String,
     pub(super) high_seqno: u64,
+    /// With the system events, as versions before these were told apart count and compare it.
     pub(super) documents: u64,
-    /// What tells of scopes and collections. Older versions counted it among the documents.
+    /// What tells of scopes and collections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) system_events: Option<u64>,
     pub(super) tombstones: u64,
@@ -101,15 +102,18 @@ pub(super) struct Branch {
 impl VbucketPart {
     /// Whether a file is the one that this tells of.
     pub(super) fn is_of(&self, checked: &Checked) -> bool {
-        let said = self.documents.saturating_add(self.system_events.unwrap_or(0));
         let found = checked.documents.saturating_add(checked.system_events);
-        checked.high_seqno == self.high_seqno && found == said
+        checked.high_seqno == self.high_seqno && found == self.documents
     }
 }
 
 impl Manifest {
+    /// Documents, without system events where the manifest tells of those.
     pub(super) fn documents(&self) -> u64 {
-        self.vbuckets.iter().map(|vbucket| vbucket.documents).sum()
+        let documents = |vbucket: &VbucketPart| {
+            vbucket.documents.saturating_sub(vbucket.system_events.unwrap_or(0))
+        };
+        self.vbuckets.iter().map(documents).sum()
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -194,7 +198,7 @@ mod tests {
             let (tombstones, failover_table) = (0, Vec::new());
             Checked { high_seqno, documents, system_events, tombstones, failover_table }
         };
-        let new = VbucketPart { high_seqno: 5, documents: 2, system_events: Some(3), ..part(0) };
+        let new = VbucketPart { high_seqno: 5, documents: 5, system_events: Some(3), ..part(0) };
         let old = VbucketPart { high_seqno: 5, documents: 5, system_events: None, ..part(0) };
         for part in [new, old] {
             assert!(part.is_of(&found(5, 2, 3)));

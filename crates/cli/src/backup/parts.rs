@@ -51,7 +51,7 @@ pub(super) struct Whole {
     pub(super) empty: Vec<u16>,
     /// The newest manifest of scopes and collections.
     pub(super) collections: Option<Value>,
-    /// The settings that the first node keeps of the bucket.
+    /// The settings that nodes keep of the bucket.
     pub(super) settings: BTreeMap<String, String>,
     /// How far the moments of the files lie apart, at most.
     pub(super) cut: Duration,
@@ -229,9 +229,16 @@ fn merge(
         deleted: all(|part| &part.deleted),
         empty: all(|part| &part.empty),
         collections: newest_collections(parts),
-        settings: first.settings.clone(),
+        settings: settings_of(parts),
         cut: if parts.len() == 1 { own_cut } else { took },
     }))
+}
+
+/// The settings that are kept of the bucket: all nodes have the same, but those of older versions
+/// do not tell them.
+fn settings_of(parts: &[(usize, &Catalogue)]) -> BTreeMap<String, String> {
+    let told = parts.iter().map(|(_, part)| &part.settings).find(|settings| !settings.is_empty());
+    told.cloned().unwrap_or_default()
 }
 
 /// Whether a part is one of this bucket, and of what is active alone.
