@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 /// Bytes of a name, as DNS has it.
-const HOST_BYTES_MAX: usize = 253;
+pub(crate) const HOST_BYTES_MAX: usize = 253;
 /// What a host is, for those who have said something else.
 pub const HOST_RULE: &str =
     "an IP address, or a name of 1 to 253 letters, digits, - _ and ., without a port";

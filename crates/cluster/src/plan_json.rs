@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bucket_plan::BucketPlan;
 use crate::cluster_map::{ExternalAddress, NodeAddress, Revision, TlsPorts};
-use crate::host::{HOST_RULE, is_host};
+use crate::host::HOST_BYTES_MAX;
 use crate::plan::{ClusterPlan, DeletedBucket, PlannedNode};
 use crate::uuid::Uuid;
 
@@ -321,11 +321,10 @@ impl ClusterPlan {
         }
         for (index, node) in self.nodes.iter().enumerate() {
             let PlannedNode { name, address } = node;
-            let is_name = |text: &str| {
-                (1..=NAME_BYTES_MAX).contains(&text.len())
-                    && text.bytes().all(|b| b.is_ascii_graphic())
+            let is_visible = |text: &str, bytes_max: usize| {
+                (1..=bytes_max).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
             };
-            if !is_name(name) {
+            if !is_visible(name, NAME_BYTES_MAX) {
                 return Err(InvalidPlan(format!(
                     "nodes[{index}]: a name has 1 to {NAME_BYTES_MAX} visible characters"
                 )));
@@ -333,8 +332,11 @@ impl ClusterPlan {
             let external = address.external.as_ref().map(|external| &external.hostname);
             let mut hosts = iter::once(("host", &address.host))
                 .chain(external.map(|hostname| ("external.hostname", hostname)));
-            if let Some((field, _)) = hosts.find(|(_, host)| !is_host(host)) {
-                return Err(InvalidPlan(format!("nodes[{index}]: {field} is {HOST_RULE}")));
+            // Maps are kept and told by other nodes: what was taken once is read for ever.
+            if let Some((field, _)) = hosts.find(|(_, host)| !is_visible(host, HOST_BYTES_MAX)) {
+                return Err(InvalidPlan(format!(
+                    "nodes[{index}]: {field} has 1 to {HOST_BYTES_MAX} visible characters"
+                )));
             }
             for other in &self.nodes[..index] {
                 let (host, port) = (&address.host, address.data_port);
@@ -515,7 +517,7 @@ mod tests {
             (UNNAMED, "\"rev\"", "\"x\":1,\"rev\"", "unknown field `x`"),
             (UNNAMED, "\"b\"", "\"a\"", "two are called `a`"),
             (UNNAMED, "\"b\"", "\"\"", "visible characters"),
-            (UNNAMED, "\"h\"", "\"h:8091\"", "nodes[0]: host is an IP address, or a name"),
+            (UNNAMED, "\"h\"", "\"h 1\"", "nodes[0]: host has 1 to 253 visible characters"),
             (UNNAMED, "\"kv\":3", "\"kv\":1", "two have the address h:1"),
             (UNNAMED, "\"replicas\":1", "\"replicas\":4", "at most 3"),
             (UNNAMED, "[1,null]", "[1]", "vbuckets[1]: 1 entries"),

@@ -142,7 +142,9 @@ impl BucketOpener {
             true => BucketSettings { memory_quota_bytes: part, ..settings },
             false => settings,
         };
-        settings.into_iter().map(with_part).map(|settings| self.open(settings)).collect()
+        let settings: Vec<BucketSettings> = settings.into_iter().map(with_part).collect();
+        warn_of_quotas(&settings, config.buckets_bytes_max);
+        settings.into_iter().map(|settings| self.open(settings)).collect()
     }
 
     /// The settings that are kept in the bucket's directory, and these for the rest.
@@ -225,6 +227,21 @@ impl BucketOpener {
             tracing::warn!(%error, "what was begun of a bucket is left to the next start");
         }
         made
+    }
+}
+
+/// Quotas come with directories: those of another node, or of a larger `--memory-quota`. They are
+/// kept, and whoever watches is told.
+fn warn_of_quotas(settings: &[BucketSettings], quota_bytes: u64) {
+    let quotas = settings.iter().map(|settings| settings.memory_quota_bytes);
+    let sum_bytes = quotas.fold(0, u64::saturating_add);
+    if sum_bytes > quota_bytes {
+        tracing::warn!(
+            sum_bytes,
+            quota_bytes,
+            "the buckets' quotas are more together than --memory-quota: give them less with \
+             `settee bucket edit NAME --quota-mib N`, or the node more"
+        );
     }
 }
 

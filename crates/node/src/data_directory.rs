@@ -134,6 +134,12 @@ impl DataDirectory {
         );
     }
 
+    /// Whether a node uses the directory. It is asked by the lock, which is held for an instant.
+    pub(crate) fn is_in_use(files: &dyn Files, path: &Path) -> Result<bool, FileError> {
+        let lock = path.join(LOCK_NAME);
+        Ok(files.exists(&lock)? && files.try_lock(&lock)?.is_none())
+    }
+
     /// Takes a directory whose node is gone, whatever ended it. `None` when there is no node's
     /// directory, or one that is in use.
     pub(crate) fn take_abandoned(files: &dyn Files, path: &Path) -> Option<FileLock> {

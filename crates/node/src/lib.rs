@@ -41,8 +41,8 @@ pub use membership::{CarriedOut, Membership};
 pub use node::{Node, VERSION};
 pub use own_setup::OwnSetupError;
 pub use peer_copies::{
-    COPIES_GROUP, CompactionChange, Copies, Held, Introduction, PeerLogin, PeerRefusal, Peers,
-    PlanOffer, UsersOffer, copies_of,
+    COPIES_GROUP, CompactionChange, Copies, Held, Introduction, OfferPurpose, PeerLogin,
+    PeerRefusal, Peers, PlanOffer, UsersOffer, copies_of,
 };
 pub use start_check::check_start;
 pub use temporary_directory::temporary_data_directory;

@@ -128,7 +128,8 @@ impl Node {
             }
         }
         if administrator.is_unkept {
-            files.replace_all(&directory.users(), users.to_json().as_bytes())?;
+            let kept = files.replace_or_restore(&directory.users(), users.to_json().as_bytes());
+            kept.map_err(|not_replaced| not_replaced.error)?;
         }
         let parts = Parts {
             clock,

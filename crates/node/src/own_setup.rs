@@ -60,13 +60,16 @@ impl OwnSetup {
         NodeAddress { host, external: self.external.clone(), ..address.clone() }
     }
 
-    /// Refuses what no map could say.
-    pub(crate) fn check(&self) -> Result<(), OwnSetupError> {
-        let hosts = [
-            self.host.as_ref().map(|said| &said.host),
-            self.external.as_ref().map(|external| &external.hostname),
-        ];
-        if let Some(other) = hosts.into_iter().flatten().find(|host| !is_host(host)) {
+    /// The hosts that clients are told.
+    fn hosts(&self) -> impl Iterator<Item = &String> {
+        let host = self.host.as_ref().map(|said| &said.host);
+        host.into_iter().chain(self.external.as_ref().map(|external| &external.hostname))
+    }
+
+    /// Refuses what is said anew, behind `before`, and nobody can use.
+    pub(crate) fn check_behind(&self, before: &Self) -> Result<(), OwnSetupError> {
+        let is_new = |host: &&String| before.hosts().all(|known| known != *host);
+        if let Some(other) = self.hosts().filter(is_new).find(|host| !is_host(host)) {
             let why = format!("`{other}` is no host name, which is {HOST_RULE}");
             return Err(OwnSetupError::Invalid(why));
         }
@@ -171,14 +174,20 @@ mod tests {
             let external = ExternalAddress { hostname: host.to_owned(), ports: [].into() };
             let reached = OwnSetup { external: Some(external), ..OwnSetup::default() };
             for setup in [renamed, reached] {
-                assert!(matches!(setup.check(), Err(OwnSetupError::Invalid(_))), "{host}");
+                assert!(
+                    matches!(
+                        setup.check_behind(&OwnSetup::default()),
+                        Err(OwnSetupError::Invalid(_))
+                    ),
+                    "{host}"
+                );
             }
         }
         for (name, is_right) in [("mine \u{fc}", true), ("a\nb", false), (&"n".repeat(257), false)]
         {
             let cluster_name = Some(name.to_owned());
             let setup = OwnSetup { cluster_name, ..OwnSetup::default() };
-            assert_eq!(setup.check().is_ok(), is_right, "{name}");
+            assert_eq!(setup.check_behind(&OwnSetup::default()).is_ok(), is_right, "{name}");
         }
     }
 }

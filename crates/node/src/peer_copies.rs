@@ -169,8 +169,19 @@ pub enum CompactionChange {
 pub struct PlanOffer<'a> {
     /// As JSON.
     pub plan: &'a str,
-    /// Whether it is only to say whether it could carry it out.
-    pub is_trial: bool,
+    /// What it is to do with it.
+    pub purpose: OfferPurpose,
+}
+
+/// What a node is to do with a plan that it is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfferPurpose {
+    /// Say whether it could carry it out.
+    Trial,
+    /// Carry it out.
+    Order,
+    /// Carry it out, and answer when buckets that it takes away are gone, within some seconds.
+    AwaitedOrder,
 }
 
 /// A node has answered that it does not, and why.

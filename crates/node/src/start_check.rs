@@ -20,8 +20,8 @@ use crate::tls_part::sources_of;
 
 /// Reads what a start with `config` would read before it changes anything: whose the data directory
 /// is, the cluster map, the users, what it was told of itself, what describes its buckets, and
-/// certificates that were given. Nothing is made, and no lock is taken, so that a node may run
-/// meanwhile.
+/// certificates that were given. Nothing is made. A node may run meanwhile: what it has in the
+/// directory and may have changed since it started, users and buckets, is left alone then.
 ///
 /// # Errors
 /// What would keep the node from starting.
@@ -38,10 +38,12 @@ pub fn check_start(
     if !config.leave_cluster {
         remembered.starting_place(config)?;
     }
-    administrator::open_users(&**files, entropy, &config.data_dir.join(USERS_NAME), config)?;
-    let kept = Arc::new(KeptFiles::new(Arc::clone(files)));
-    OwnSetupFile::new(kept, config.data_dir.join(OWN_SETUP_NAME)).read()?;
-    check_buckets(&**files, config)?;
+    if !DataDirectory::is_in_use(&**files, &config.data_dir)? {
+        administrator::open_users(&**files, entropy, &config.data_dir.join(USERS_NAME), config)?;
+        let kept = Arc::new(KeptFiles::new(Arc::clone(files)));
+        OwnSetupFile::new(kept, config.data_dir.join(OWN_SETUP_NAME)).read()?;
+        check_buckets(&**files, config)?;
+    }
     if let Some(tls) = &config.tls {
         let sources = sources_of(config, tls, config.data_dir.join(CERTIFICATES_NAME));
         CertificateStore::check(clock.clone(), &**files, &sources)?;

@@ -8,8 +8,8 @@ use client::{Connection, ConnectionOptions, Login};
 use cluster::{NodeAddress, StorageFigures, Usage, Uuid};
 use document::uri::escaped;
 use node::{
-    COPIES_GROUP, CompactionChange, Copies, Introduction, PeerLogin, PeerRefusal, Peers, PlanOffer,
-    UsersOffer, copies_of,
+    COPIES_GROUP, CompactionChange, Copies, Introduction, OfferPurpose, PeerLogin, PeerRefusal,
+    Peers, PlanOffer, UsersOffer, copies_of,
 };
 use protocol::Opcode;
 use protocol::client::Request;
@@ -73,10 +73,13 @@ impl Peers for RealPeers {
         offer: PlanOffer<'_>,
     ) -> anyhow::Result<String> {
         // A bucket that is made waits for disks.
-        let patience = if offer.is_trial { self.patience } else { CARRY_OUT_TIME_MAX };
+        let (query, patience) = match offer.purpose {
+            OfferPurpose::Trial => ("?just_validate=1", self.patience),
+            OfferPurpose::Order => ("", CARRY_OUT_TIME_MAX),
+            OfferPurpose::AwaitedOrder => ("?wait_for_deletions=1", CARRY_OUT_TIME_MAX),
+        };
         let asked = PeerAgent::new(node, login.connector.as_deref(), patience)?;
         let who = authorization(&login.user, &login.password);
-        let query = if offer.is_trial { "?just_validate=1" } else { "?wait_for_deletions=1" };
         let request = asked.agent.put(asked.url(&format!("/settee/clusterMap{query}")));
         let request = request.content_type("application/json").header("Authorization", &who);
         let answer = request.send(offer.plan)?;

@@ -744,6 +744,9 @@ fn a_check_says_whether_a_node_could_start_and_makes_nothing() {
     let output = check(&[]).stdout(Stdio::piped()).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("a start goes on with the data directory"), "{said}");
+    // A reload asks so: what the node has is its own affair as long as it runs.
+    let output = check(&["--password", "another"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
     node.stop();
     RealFiles.create_directories(&work.join("other")).unwrap();
     RealFiles.replace_all(&work.join("other/letter.txt"), b"Dear ...").unwrap();

@@ -9,7 +9,7 @@ use cluster::ClusterPlan;
 use server::Followers;
 
 use super::Membership;
-use crate::peer_copies::{Copies, Held, PlanOffer};
+use crate::peer_copies::{Copies, Held, OfferPurpose, PlanOffer};
 
 impl Membership {
     /// Has every node of the cluster empty its part of a bucket, this one with `flush_here`, first,
@@ -32,7 +32,8 @@ impl Membership {
         let mut before = Vec::new();
         for node in self.other_members(&plan) {
             // A trial changes nothing: it is asked for the sake of the answer.
-            let asked = self.tell_plan(peers, node, PlanOffer { plan: &text, is_trial: true });
+            let offer = PlanOffer { plan: &text, purpose: OfferPurpose::Trial };
+            let asked = self.tell_plan(peers, node, offer);
             asked.map_err(|error| format!("{} does not answer: {error:#}", node.name))?;
             let member = plan.index_of(&node.name).expect("it is one of the plan's nodes");
             let held = self.copies_of_member(bucket, &plan, member);

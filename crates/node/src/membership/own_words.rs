@@ -43,7 +43,7 @@ impl Membership {
         if next == before {
             return Ok(());
         }
-        next.check()?;
+        next.check_behind(&before)?;
         // Kept first: clients are told nothing that a start would not say again.
         let written = self.own_setup_file.write(&next);
         written.map_err(|error| OwnSetupError::Failed(error.to_string()))?;

@@ -15,7 +15,7 @@ use server::BucketRefusal;
 use super::exchange::{ATTEMPTS_MAX, Exchange};
 use super::plan_order::PlanOrder;
 use super::{CarriedOut, Membership};
-use crate::peer_copies::{PeerRefusal, PlanOffer, PlanPeers};
+use crate::peer_copies::{OfferPurpose, PeerRefusal, PlanOffer, PlanPeers};
 
 /// What is left to be exchanged.
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl Membership {
                 return self.refused_here(plan, why);
             }
         }
-        let unreached = self.give_plan(peers, next);
+        let unreached = self.give_plan(peers, next, order.purpose());
         self.plans.state.set_due(!unreached.is_empty());
         if !unreached.is_empty() {
             tracing::warn!(?unreached, "buckets have changed, and not on these nodes yet");
@@ -119,7 +119,8 @@ impl Membership {
         let (known, offer) = (plan.to_json(), next.to_json());
         for node in self.other_members(plan) {
             let name = &node.name;
-            let ask = |plan: &str| self.tell_plan(peers, node, PlanOffer { plan, is_trial: true });
+            let purpose = OfferPurpose::Trial;
+            let ask = |plan: &str| self.tell_plan(peers, node, PlanOffer { plan, purpose });
             match ask(&offer) {
                 Ok(theirs) if self.catch_up(name, plan, &theirs)? => return Ok(Attempt::Behind),
                 Ok(theirs) => check_follows(name, plan, &theirs)?,
@@ -153,7 +154,8 @@ impl Membership {
         let before = self.this_node_in(plan).unwrap_or(0);
         for node in plan.nodes.iter().take(before) {
             let name = &node.name;
-            match self.tell_plan(peers, node, PlanOffer { plan: &offer, is_trial: false }) {
+            let offered = PlanOffer { plan: &offer, purpose: OfferPurpose::Order };
+            match self.tell_plan(peers, node, offered) {
                 Ok(theirs) if theirs == *next => return Ok(Attempt::Done),
                 Ok(theirs) if self.catch_up(name, plan, &theirs)? => return Ok(Attempt::Behind),
                 Ok(_) => {
@@ -195,11 +197,16 @@ impl Membership {
     }
 
     /// Gives all other members a plan. Returns who was not reached.
-    fn give_plan(&self, peers: &PlanPeers, plan: &ClusterPlan) -> Vec<String> {
+    fn give_plan(
+        &self,
+        peers: &PlanPeers,
+        plan: &ClusterPlan,
+        purpose: OfferPurpose,
+    ) -> Vec<String> {
         let text = plan.to_json();
         let mut unreached = Vec::new();
         for node in self.other_members(plan) {
-            match self.tell_plan(peers, node, PlanOffer { plan: &text, is_trial: false }) {
+            match self.tell_plan(peers, node, PlanOffer { plan: &text, purpose }) {
                 Ok(theirs) if theirs.changes >= plan.changes => {}
                 Ok(_) => unreached.push(node.name.clone()),
                 Err(error) => {
@@ -234,13 +241,13 @@ impl Membership {
     fn exchange_plan_with(&self, peers: &PlanPeers, node: &PlannedNode) -> anyhow::Result<()> {
         let plan = self.plan();
         let text = plan.to_json();
-        let tell = |is_trial| self.tell_plan(peers, node, PlanOffer { plan: &text, is_trial });
+        let tell = |purpose| self.tell_plan(peers, node, PlanOffer { plan: &text, purpose });
         // A trial tells what the node has.
-        let theirs = tell(true)?;
+        let theirs = tell(OfferPurpose::Trial)?;
         if self.catch_up(&node.name, &plan, &theirs)? || theirs.changes >= plan.changes {
             return Ok(());
         }
-        let theirs = tell(false)?;
+        let theirs = tell(OfferPurpose::Order)?;
         ensure!(theirs.changes >= plan.changes, "it has a plan that it prefers");
         Ok(())
     }

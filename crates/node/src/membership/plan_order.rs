@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use cluster::{ClusterPlan, Uuid};
 use server::{BucketRefusal, BucketWords};
 
+use crate::peer_copies::OfferPurpose;
+
 /// What every node tells itself, or the plan says elsewhere.
 const NOT_SHARED: [&str; 2] = ["uuid", "max_vbuckets"];
 
@@ -26,6 +28,15 @@ pub(crate) enum PlanOrder {
 }
 
 impl PlanOrder {
+    /// What others are to do with the plan once this node has carried it out: whoever has a bucket
+    /// deleted may make another of its name as soon as that is answered.
+    pub(super) fn purpose(&self) -> OfferPurpose {
+        match self {
+            Self::Delete { .. } => OfferPurpose::AwaitedOrder,
+            Self::Make { .. } | Self::Change { .. } => OfferPurpose::Order,
+        }
+    }
+
     /// The next plan.
     ///
     /// # Errors

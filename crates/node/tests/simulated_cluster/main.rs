@@ -24,7 +24,7 @@ use document::DurabilityLevel;
 use executor::DeterministicPool;
 use node::{
     BucketSettings, CarriedOut, Copies, Held, Introduction, Membership, Node, NodeBuckets,
-    NodeConfig, PeerLogin, PeerRefusal, Peers, PlanOffer, World,
+    NodeConfig, OfferPurpose, PeerLogin, PeerRefusal, Peers, PlanOffer, World,
 };
 use platform::network::{Network, Stream};
 use platform::simulated::{SimulatedFiles, SimulatedNetwork};
@@ -105,9 +105,12 @@ impl Peers for Others {
         offer: PlanOffer<'_>,
     ) -> anyhow::Result<String> {
         let (_, membership) = self.find(&node.host)?;
-        anyhow::ensure!(offer.is_trial || !self.is_deaf(&node.host), "it takes nothing");
+        anyhow::ensure!(
+            offer.purpose == OfferPurpose::Trial || !self.is_deaf(&node.host),
+            "it takes nothing"
+        );
         let plan = membership.parse(offer.plan)?;
-        let carried_out = match offer.is_trial {
+        let carried_out = match offer.purpose == OfferPurpose::Trial {
             true => membership.try_out(&plan),
             false => membership.carry_out(&plan),
         };
