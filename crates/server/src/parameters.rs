@@ -171,7 +171,7 @@ pub static PARAMETERS: [RuntimeParameter; 22] = [
     },
     RuntimeParameter {
         name: "exp_pager_stime",
-        help: "Time between two searches for documents whose time is over",
+        help: "Time between two searches for documents whose time is over, a second at least",
         of: Buckets::All,
         shown_in: ShownIn::Config,
         value: Value::Seconds(Access {
