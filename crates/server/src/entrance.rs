@@ -1,5 +1,7 @@
 //! Doors.
 
+use crate::client_memory::Holder;
+
 /// Through which door a connection came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entrance {
@@ -9,4 +11,14 @@ pub(crate) enum Entrance {
     Tls,
     /// The memcached port, for clients that cannot: they are let in, to the bucket.
     Memcached,
+}
+
+impl Entrance {
+    /// As whom those hold something who come through it, once they are let in.
+    pub(crate) fn holder(self) -> Holder {
+        match self {
+            Self::Data | Self::Tls => Holder::Client,
+            Self::Memcached => Holder::Guest,
+        }
+    }
 }

@@ -21,8 +21,9 @@ pub struct ServerLimits {
     pub client_bytes_max: usize,
     /// How long a client may take to say who it is.
     pub login_time_max: Duration,
-    /// How long a client may take no byte of what waits for it. Replicas have limits of their own.
-    pub stalled_write_time_max: Duration,
+    /// How long a client may take no byte of what waits for it and, while memory for those like it
+    /// is short, send none of the rest of a request. Replicas have limits of their own.
+    pub stalled_time_max: Duration,
     /// Requests of one connection that wait at a time (unordered execution).
     pub parked_requests_max: usize,
     /// Bytes read from one connection before the others of its worker get their turn.
@@ -40,7 +41,7 @@ impl Default for ServerLimits {
             unauthenticated_unsent_bytes_max: 64 << 10,
             client_bytes_max: 256 << 20,
             login_time_max: Duration::from_secs(30),
-            stalled_write_time_max: Duration::from_secs(60),
+            stalled_time_max: Duration::from_secs(60),
             parked_requests_max: 32,
             turn_bytes_max: 256 << 10,
         }

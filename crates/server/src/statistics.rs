@@ -93,6 +93,8 @@ counters! {
     login_timeouts: Counter in "connections",
     /// Connections closed because their client took no answers for too long.
     stalled_writes: Counter in "connections",
+    /// Connections closed because the rest of a request did not come while memory was short.
+    stalled_requests: Counter in "connections",
     /// Large requests refused because the node held too much for its clients.
     refused_large_requests: Counter in "connections",
     /// Requests and logins refused because of a limit of their user.

@@ -11,6 +11,8 @@ use crate::statistics::count;
 
 /// Requests of more bytes need room in the node's budget before more of them is received.
 pub(super) const LARGE_REQUEST_BYTES_MIN: usize = 64 << 10;
+/// The rest of a request of which at least so much is held may not be waited for for ever.
+const BEGUN_REQUEST_BYTES_MIN: usize = 4 << 10;
 
 impl Connection {
     /// Bytes that it holds of what its client sent, and of answers that wait for it.
@@ -25,9 +27,19 @@ impl Connection {
         self.completed.iter().map(|(_, completed)| completed.held_bytes()).sum()
     }
 
+    /// Whether it has begun a request that takes memory, and nothing but the rest of it is missing.
+    pub(crate) fn awaits_rest(&self, parked_max: usize) -> bool {
+        let is_begun = self.receiving.is_some() || self.input.len() >= BEGUN_REQUEST_BYTES_MIN;
+        is_begun && !self.is_waiting(parked_max) && self.completed.is_empty()
+    }
+
     /// As whom it holds them.
     pub(crate) fn holder(&self) -> Holder {
-        if self.is_authenticated() { Holder::Client } else { Holder::Stranger }
+        match (self.is_authenticated(), self.is_anonymous && !self.has_logged_in) {
+            (true, false) => Holder::Client,
+            (true, true) => Holder::Guest,
+            (false, _) => Holder::Stranger,
+        }
     }
 
     /// Takes the bytes off that belong to a refused request.

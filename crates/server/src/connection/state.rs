@@ -210,8 +210,8 @@ impl Connection {
     pub(crate) fn unsent_bytes_max(&self, limits: &ServerLimits, memory: &ClientMemory) -> usize {
         let has_room = memory.has_room_for(self.holder(), 0);
         match (self.holder(), has_room) {
-            (Holder::Client, true) => limits.unsent_bytes_max,
-            (Holder::Client, false) => 0,
+            (Holder::Client | Holder::Guest, true) => limits.unsent_bytes_max,
+            (Holder::Client | Holder::Guest, false) => 0,
             (Holder::Stranger, true) => limits.unauthenticated_unsent_bytes_max,
             (Holder::Stranger, false) => STRANGER_BYTES_MIN,
         }

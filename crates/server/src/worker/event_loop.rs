@@ -148,7 +148,8 @@ impl EventLoop {
         if peer.opened != opened {
             return;
         }
-        match peer.standing(now, &self.shared.options.limits) {
+        let is_short = self.shared.client_memory.is_short_for(peer.settled().holder);
+        match peer.standing(now, &self.shared.options.limits, is_short) {
             Standing::Free => peer.is_watched = false,
             Standing::InTime => self.watch.add(token, opened),
             Standing::LoginIsOverdue => {
@@ -157,6 +158,10 @@ impl EventLoop {
             }
             Standing::ReaderIsOverdue => {
                 count(&self.counters.stalled_writes);
+                self.close(token);
+            }
+            Standing::RestIsOverdue => {
+                count(&self.counters.stalled_requests);
                 self.close(token);
             }
         }
@@ -283,8 +288,12 @@ impl EventLoop {
     }
 
     fn hand_over(&mut self, socket: Stream, entrance: Entrance) {
-        if !self.shared.client_memory.has_room_for(Holder::Client, 0) {
-            return self.reject("clients hold all the memory that they may");
+        let holder = entrance.holder();
+        if !self.shared.client_memory.has_room_for(holder, 0) {
+            return self.reject(match holder {
+                Holder::Guest => "those of the memcached port hold all the memory that they may",
+                Holder::Client | Holder::Stranger => "clients hold all the memory that they may",
+            });
         }
         if !self.has_place() {
             return self.reject("there are too many connections");
@@ -610,7 +619,8 @@ impl Looping for EventLoop {
 fn settle(shared: &Shared, worker: usize, token: usize, peer: &mut Peer, held: Held) {
     let before = peer.settle(held);
     shared.client_memory.settle(before, held);
-    if before.holder != held.holder {
+    let was_or_is = [before.holder, held.holder].map(|holder| holder == Holder::Stranger);
+    if was_or_is[0] != was_or_is[1] {
         if held.holder == Holder::Stranger {
             peer.stranger_since = shared.clock.now();
         }
@@ -622,7 +632,7 @@ fn settle(shared: &Shared, worker: usize, token: usize, peer: &mut Peer, held: H
                     shared.mailboxes.send(oldest.worker, Message::LeaveCrowd(oldest));
                 }
             }
-            Holder::Client => shared.strangers.leave(stranger),
+            Holder::Client | Holder::Guest => shared.strangers.leave(stranger),
         }
     }
 }

@@ -23,8 +23,8 @@ pub(super) struct Peer {
     /// Since when nobody knows who it is: a client that logs in anew is a stranger again meanwhile,
     /// and a young one. Says nothing of who is known.
     pub(super) stranger_since: Instant,
-    /// Since when its client has taken nothing of what waits for it.
-    pub(super) stalled_since: Option<Instant>,
+    /// What its client leaves the node with.
+    stall: Option<Stall>,
     /// Whether it stands in the line of those that want another turn: once, however often it has
     /// asked, or the turns of a few would grow with each round.
     pub(super) is_in_line: bool,
@@ -37,6 +37,16 @@ pub(super) struct Peer {
     /// What the node's budget knows of: bytes, and as whose. Apart, so that a peer stays small.
     settled_bytes: usize,
     settled_holder: Holder,
+}
+
+/// What a client leaves the node with, and since when nothing has come of it. Who takes no answers
+/// is not looked at for the rest of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stall {
+    /// Answers that it does not take.
+    Answers(Instant),
+    /// A request of which it does not send the rest.
+    Rest(Instant),
 }
 
 /// What a connection's turn leaves behind.
@@ -61,6 +71,8 @@ pub(super) enum Standing {
     LoginIsOverdue,
     /// Its client has taken nothing for too long.
     ReaderIsOverdue,
+    /// Its client has sent nothing of the rest of a request for too long, while memory is short.
+    RestIsOverdue,
 }
 
 impl Peer {
@@ -75,7 +87,7 @@ impl Peer {
             is_at_end: false,
             opened,
             stranger_since: opened,
-            stalled_since: None,
+            stall: None,
             is_in_line: false,
             takes_long: false,
             unsent_noted: 0,
@@ -101,9 +113,29 @@ impl Peer {
         let has_sent = unsent < before.max(self.unsent_noted);
         self.unsent_noted = unsent;
         if self.has_sent_all() {
-            self.stalled_since = None;
-        } else if has_sent || self.stalled_since.is_none() {
-            self.stalled_since = Some(turn.shared.clock.now());
+            self.note_all_sent();
+        } else if has_sent || !matches!(self.stall, Some(Stall::Answers(_))) {
+            self.stall = Some(Stall::Answers(turn.shared.clock.now()));
+        }
+    }
+
+    /// Nothing waits for its reader.
+    pub(super) fn note_all_sent(&mut self) {
+        self.stall = self.stall.filter(|stall| matches!(stall, Stall::Rest(_)));
+    }
+
+    /// Something has come from its client.
+    pub(super) fn note_received(&mut self) {
+        self.stall = self.stall.filter(|stall| matches!(stall, Stall::Answers(_)));
+    }
+
+    /// Its turn is over: what came was executed as far as it is whole and does not have to wait.
+    pub(super) fn note_rest(&mut self, turn: &Turn<'_>) {
+        let parked_max = turn.shared.options.limits.parked_requests_max;
+        match (self.connection.awaits_rest(parked_max), self.stall) {
+            (true, None) => self.stall = Some(Stall::Rest(turn.shared.clock.now())),
+            (false, Some(Stall::Rest(_))) => self.stall = None,
+            _ => {}
         }
     }
 
@@ -128,7 +160,7 @@ impl Peer {
 
     /// When it was accepted, if it has a deadline from now on and nobody looks after it.
     pub(super) fn begins_to_be_watched(&mut self) -> Option<Instant> {
-        let has_deadline = !self.connection.is_authenticated() || self.stalled_since.is_some();
+        let has_deadline = !self.connection.is_authenticated() || self.stall.is_some();
         if !has_deadline || self.is_watched {
             return None;
         }
@@ -138,16 +170,31 @@ impl Peer {
 
     /// How it stands to its deadlines at `now`. Connections of replication have others: a replica
     /// that is paused is not to begin anew. One that is to be closed does not wait for its reader
-    /// for ever, with its streams, what they hold and its place.
-    pub(super) fn standing(&self, now: Instant, limits: &ServerLimits) -> Standing {
+    /// for ever, with its streams, what they hold and its place. The rest of a request is waited
+    /// for until memory for those like it is short.
+    pub(super) fn standing(
+        &self,
+        now: Instant,
+        limits: &ServerLimits,
+        memory_is_short: bool,
+    ) -> Standing {
         if !self.connection.is_authenticated() {
             let is_overdue = now.since(self.stranger_since) >= limits.login_time_max;
             return if is_overdue { Standing::LoginIsOverdue } else { Standing::InTime };
         }
-        match self.stalled_since {
-            Some(since) if !self.connection.is_of_replication() || self.connection.is_closing => {
-                let is_overdue = now.since(since) >= limits.stalled_write_time_max;
-                if is_overdue { Standing::ReaderIsOverdue } else { Standing::InTime }
+        let is_of_replication = self.connection.is_of_replication();
+        let is_overdue = |since| now.since(since) >= limits.stalled_time_max;
+        match self.stall {
+            Some(Stall::Answers(since)) if !is_of_replication || self.connection.is_closing => {
+                if is_overdue(since) {
+                    Standing::ReaderIsOverdue
+                } else {
+                    Standing::InTime
+                }
+            }
+            Some(Stall::Rest(since)) if !is_of_replication => {
+                let has_to_go = memory_is_short && is_overdue(since);
+                if has_to_go { Standing::RestIsOverdue } else { Standing::InTime }
             }
             _ => Standing::Free,
         }

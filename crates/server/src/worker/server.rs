@@ -112,7 +112,10 @@ impl Server {
             owner: parts.pool.register_owner("data port"),
             pool: parts.pool,
             mailboxes: parts.mailboxes,
-            client_memory: ClientMemory::with_limit(options.limits.client_bytes_max),
+            client_memory: ClientMemory::new(
+                options.limits.client_bytes_max,
+                doors.memcached.is_some(),
+            ),
             strangers: Strangers::new(options.limits.strangers_of_address_max),
             user_meters: UserMeters::default(),
             connection_count: AtomicUsize::new(0),

@@ -44,10 +44,10 @@ impl Socket {
     pub(super) fn settle(&mut self, holder: Holder) {
         let stream = self.stream();
         stream.bound_queue(match holder {
-            Holder::Client => CLIENT_QUEUE_BYTES_MAX,
+            Holder::Client | Holder::Guest => CLIENT_QUEUE_BYTES_MAX,
             Holder::Stranger => STRANGER_QUEUE_BYTES_MAX,
         });
-        stream.allow_ahead(holder == Holder::Client);
+        stream.allow_ahead(holder != Holder::Stranger);
     }
 
     /// Reads once. A short read of a socket has drained it: the next bytes bring an edge of their
@@ -80,7 +80,7 @@ impl Socket {
     pub(super) fn held_bytes(&self, holder: Holder) -> usize {
         let session_bytes = match (self, holder) {
             (Self::Plain(_), _) | (Self::Tls(_), Holder::Stranger) => 0,
-            (Self::Tls(_), Holder::Client) => SESSION_BYTES,
+            (Self::Tls(_), Holder::Client | Holder::Guest) => SESSION_BYTES,
         };
         session_bytes + self.stream_ref().unread_bytes()
     }

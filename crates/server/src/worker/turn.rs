@@ -39,7 +39,7 @@ pub(super) fn turn_of(
     peer.connection.renew_rights(turn);
     peer.connection.on_room(turn);
     let (mut budget, read_buffer) = match peer.connection.holder() {
-        Holder::Client => (turn.shared.options.limits.turn_bytes_max, read_buffer),
+        Holder::Client | Holder::Guest => (turn.shared.options.limits.turn_bytes_max, read_buffer),
         Holder::Stranger => (STRANGER_TURN_BYTES, &mut read_buffer[..STRANGER_TURN_BYTES]),
     };
     if kind == TurnKind::AnswersAlone {
@@ -65,7 +65,8 @@ pub(super) fn turn_of(
     afterwards(peer, turn)
 }
 
-fn afterwards(peer: &Peer, turn: &Turn<'_>) -> Afterwards {
+fn afterwards(peer: &mut Peer, turn: &Turn<'_>) -> Afterwards {
+    peer.note_rest(turn);
     let has_sent_all = peer.has_sent_all();
     if peer.connection.is_closing && has_sent_all {
         return close_when_sent(peer);
@@ -124,6 +125,7 @@ fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Res
     peer.is_readable = has_more || peer.is_ending;
     count_many(&turn.bucket.commands.bytes_read, size);
     turn.moved_bytes += size;
+    peer.note_received();
     turn.read_clocks();
     if is_direct {
         peer.connection.received(size, turn);
@@ -136,7 +138,7 @@ fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Res
 fn send(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<()> {
     if turn.output.bytes() == 0 && peer.has_sent_all() {
         // The rest may have left by itself.
-        peer.stalled_since = None;
+        peer.note_all_sent();
         return Ok(());
     }
     let before = turn.output.bytes() + peer.unsent.bytes();

@@ -24,7 +24,7 @@ fn held_bytes(client: &mut Client) -> usize {
 fn a_large_request_is_refused_while_others_hold_the_budget_and_costs_no_connection() {
     // Received in place, and, because it is compressed, received as it comes.
     for datatype in [0, 2] {
-        let port = with_budget(8 << 20);
+        let port = with_budget(16 << 20);
         let request = |key: &[u8]| set(key, &vec![0; 3 << 20]).datatype(datatype);
         let mut witness = port.client(&[]);
         let mut holders: Vec<_> = (0..2).map(|_| port.client(&[0x0a])).collect();
@@ -153,7 +153,7 @@ fn who_does_not_log_in_or_does_not_read_is_let_go() {
     let limit = Duration::from_secs(4);
     let port = Port::with_limits(ServerLimits {
         login_time_max: limit,
-        stalled_write_time_max: limit,
+        stalled_time_max: limit,
         ..ServerLimits::default()
     });
     let mut patient = port.client(&[]);
@@ -167,6 +167,55 @@ fn who_does_not_log_in_or_does_not_read_is_let_go() {
     port.wait_for("the reader is let go", |statistics| statistics.stalled_writes == 1);
     assert_eq!(port.counter("login_timeouts"), 8);
     assert_eq!(patient.ask(get(b"large")).value.len(), 8 << 20);
+}
+
+/// Begins so many stores of 60 KiB by the memcached port, and leaves them half sent.
+fn half_sent_by_guests(port: &Port, count: usize) -> Vec<Client> {
+    let begin = |number: usize| {
+        let mut guest = Client::connected_to(port.memcached_address);
+        let line = format!("set half-{number} 0 0 {}\r\n", 60 << 10);
+        guest.send(&[line.as_bytes(), &vec![b'x'; 8 << 10]].concat());
+        guest
+    };
+    (0..count).map(begin).collect()
+}
+
+#[test]
+fn what_guests_leave_half_sent_keeps_nobody_from_the_data_port() {
+    // An eighth for strangers, and half of the rest for each of the others.
+    let port = with_budget(16 << 20);
+    let mut witness = port.client(&[]);
+    let guests = half_sent_by_guests(&port, 120);
+    port.wait_for("their share is used up", |_| held_bytes(&mut witness) > 7 << 20);
+    assert!(Client::connected_to(port.memcached_address).is_closed(), "nobody comes after them");
+    for number in 0..20_u8 {
+        let large = set(&[number], &vec![b'x'; 1 << 20]);
+        assert_eq!(witness.ask(large).status, OK, "clients do not notice");
+        assert_eq!(port.client(&[]).ask(get(&[number])).value.len(), 1 << 20, "nor who comes");
+    }
+    drop(guests);
+    port.wait_for("they are gone", |_| held_bytes(&mut witness) < 1 << 20);
+    let mut guest = Client::connected_to(port.memcached_address);
+    assert_eq!(guest.ask(get(&[0])).value.len(), 1 << 20);
+}
+
+#[test]
+fn what_stays_half_sent_while_memory_is_short_is_let_go() {
+    let limits = ServerLimits {
+        client_bytes_max: 16 << 20,
+        stalled_time_max: Duration::from_secs(2),
+        ..ServerLimits::default()
+    };
+    let port = Port::with_limits(limits);
+    let mut patient = port.client(&[]);
+    let half = set(b"slow", &vec![b'x'; 1 << 20]).bytes();
+    patient.send(&half[..100 << 10]);
+    let guests = half_sent_by_guests(&port, 120);
+    port.wait_for("they are let go", |statistics| statistics.stalled_requests > 0);
+    assert_eq!(Client::connected_to(port.memcached_address).ask(get(b"k")).status, 1);
+    patient.send(&half[100 << 10..]);
+    assert_eq!(patient.receive().status, OK, "whose memory is not short is waited for");
+    drop(guests);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn a_second_connection_of_a_name_closes_the_first() {
 #[test]
 fn who_takes_nothing_stays_until_another_takes_its_name() {
     let limits =
-        ServerLimits { stalled_write_time_max: Duration::from_secs(2), ..ServerLimits::default() };
+        ServerLimits { stalled_time_max: Duration::from_secs(2), ..ServerLimits::default() };
     let port = Port::with_limits(limits);
     let (_paused, _replaced) = (stream(&port, b"paused"), stream(&port, b"replaced"));
     let mut writer = port.client(&[]);
