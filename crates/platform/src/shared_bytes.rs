@@ -23,7 +23,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::accounts::{self, AccountId};
-use crate::allocator::shared_block_size;
+use crate::allocator::{before_large, shared_block_size};
 use crate::prefetch::prefetch_line;
 use crate::{no_free, slabs};
 
@@ -410,12 +410,14 @@ fn allocate(layout: Layout) -> *mut u8 {
     if slabs::hold(layout.size()) {
         return slabs::take(layout.size());
     }
+    before_large(layout.size());
     // SAFETY: the layout has a size of at least PREFIX_SIZE, so it is not zero.
     unsafe { alloc(layout) }
 }
 
 fn allocate_zeroed(layout: Layout) -> *mut u8 {
     if !slabs::hold(layout.size()) {
+        before_large(layout.size());
         // SAFETY: the layout has a size of at least PREFIX_SIZE, so it is not zero.
         return unsafe { alloc_zeroed(layout) };
     }
