@@ -1,5 +1,4 @@
 //! `settee cluster-run` with real processes.
-#![expect(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -10,11 +9,7 @@ use std::time::Duration;
 use platform::files::RealFiles;
 use platform::{Clock, Entropy, Files};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn settee() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_settee"))
-}
+use crate::support::{PATIENCE, settee};
 
 /// The first of eight data ports and eight management ports on which nobody listens now.
 fn free_ports() -> u16 {
@@ -392,10 +387,6 @@ fn a_bucket_of_the_name_of_one_that_was_deleted_can_be_made_at_once_on_any_node(
     }
 }
 
-/// A file may have so many blocks of 512 or 1024 bytes.
-const FILE_BLOCKS_MAX: u32 = 64;
-
-/// Starts a command whose processes can write no larger files.
 /// How many connections a node has had at its plain data port, this question's among them.
 fn plain_connections(cluster: &Cluster, node: u16) -> u64 {
     let text = cluster.statistics(node, "default", Some("connections"));
@@ -429,6 +420,10 @@ fn nodes_speak_by_tls_alone_and_a_wrong_certificate_is_refused_with_a_line_in_th
     assert!(cluster.ask(&["--status"]).contains("UnknownIssuer"), "nobody else believes it");
 }
 
+/// A file may have so many blocks of 512 or 1024 bytes.
+const FILE_BLOCKS_MAX: u32 = 64;
+
+/// Starts a command whose processes can write no larger files.
 fn spawn_with_small_files(command: &mut Command) -> std::io::Result<Child> {
     let mut limited = Command::new("sh");
     let line = format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS_MAX}; exec \"$0\" \"$@\"");
