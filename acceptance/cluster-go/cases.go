@@ -144,10 +144,34 @@ func failoverKeepsTheSdkWorking(s *sdk) error {
 	if err := waitUntil(written, "durable writes go on"); err != nil {
 		return err
 	}
+	// The node that has come back has nothing active.
+	if err := s.expectScanned("failover-", count); err != nil {
+		return err
+	}
 	for n := range count {
 		if err := s.expectNumber(key(n), n+1000); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// expectScanned scans the keys with the prefix on all nodes.
+func (s *sdk) expectScanned(prefix string, wanted int) error {
+	options := &gocb.ScanOptions{IDsOnly: true}
+	result, err := s.collection.Scan(gocb.NewRangeScanForPrefix(prefix), options)
+	if err != nil {
+		return fmt.Errorf("a scan of %s: %w", prefix, err)
+	}
+	got := 0
+	for result.Next() != nil {
+		got++
+	}
+	if err := result.Err(); err != nil {
+		return fmt.Errorf("a scan of %s: %w", prefix, err)
+	}
+	if got != wanted {
+		return fmt.Errorf("a scan of %s has %d documents instead of %d", prefix, got, wanted)
 	}
 	return nil
 }

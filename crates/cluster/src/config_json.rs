@@ -36,6 +36,33 @@ impl ClusterMap {
 
     /// The terse configuration of `bucket`: how to route its documents.
     pub fn bucket_config(&self, bucket: &BucketMap) -> String {
+        match self.with_an_active_node_last(bucket) {
+            Some((map, bucket)) => map.config_in_order(&bucket),
+            None => self.config_in_order(bucket),
+        }
+    }
+
+    /// The same in an order of nodes in which the last one has something active in the bucket;
+    /// `None` if that is so already, or no node has. There are clients that take nodes behind the
+    /// last active one for none of the bucket's (docs/specification/clients.md, section 5.1).
+    fn with_an_active_node_last(&self, bucket: &BucketMap) -> Option<(Self, BucketMap)> {
+        let active = bucket.chains.iter().filter_map(|chain| *chain.first()?).max()?;
+        let last = self.nodes.len().checked_sub(1).filter(|&last| active < last)?;
+        let (mut map, mut bucket) = (self.clone(), bucket.clone());
+        map.nodes.swap(active, last);
+        let holders = bucket.chains.iter_mut().flatten().flatten();
+        for index in holders.chain(&mut map.this_node) {
+            *index = match *index {
+                index if index == active => last,
+                index if index == last => active,
+                index => index,
+            };
+        }
+        Some((map, bucket))
+    }
+
+    /// The configuration with the nodes as they come.
+    fn config_in_order(&self, bucket: &BucketMap) -> String {
         let mut fields = self.common_fields();
         let Value::Object(bucket_fields) = self.bucket_fields(bucket) else {
             unreachable!("bucket_fields is an object");
@@ -316,6 +343,46 @@ mod tests {
         assert_eq!(config, golden);
         let outside = ClusterMap { this_node: None, ..map };
         assert!(!outside.bucket_config(&bucket).contains("thisNode"));
+    }
+
+    /// Servers, this one among them, and chains: what a client makes of a bucket's map.
+    fn told(map: &ClusterMap, chains: &[&[Option<usize>]]) -> (Vec<u64>, Option<usize>, Value) {
+        let chains = chains.iter().map(|chain| chain.to_vec()).collect();
+        let bucket = BucketMap {
+            chains,
+            ..BucketMap::on_one_node("default", Uuid::random(&platform::Entropy::real()), 1)
+        };
+        let config: Value = serde_json::from_str(&map.bucket_config(&bucket)).unwrap();
+        let nodes = config["nodesExt"].as_array().unwrap();
+        let ports: Vec<_> =
+            nodes.iter().map(|node| node["services"]["kv"].as_u64().unwrap()).collect();
+        let servers: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        assert_eq!(config["vBucketServerMap"]["serverList"], json!(servers));
+        for (port, node) in ports.iter().zip(config["nodes"].as_array().unwrap()) {
+            assert_eq!(node["ports"]["direct"], *port);
+        }
+        let this = nodes.iter().position(|node| node.get("thisNode").is_some());
+        (ports, this, config["vBucketServerMap"]["vBucketMap"].clone())
+    }
+
+    #[test]
+    fn the_last_node_of_a_buckets_map_has_something_active() {
+        let nodes = [1, 2, 3].map(address).to_vec();
+        let map = ClusterMap { nodes, this_node: Some(1), ..map() };
+        let (zero, one, two) = (Some(0), Some(1), Some(2));
+        // As behind a node that has come back.
+        let chains = told(&map, &[&[zero, two], &[one, two], &[zero, one], &[None, one]]);
+        let expected = json!([[0, 1], [2, 1], [0, 2], [-1, 2]]);
+        assert_eq!(chains, (vec![1, 3, 2], Some(2), expected));
+        // The node of the map's end is another one.
+        let told_to_last = ClusterMap { this_node: two, ..map.clone() };
+        let chains = told(&told_to_last, &[&[zero, two], &[zero, one]]);
+        assert_eq!(chains, (vec![3, 2, 1], zero, json!([[2, 0], [2, 1]])));
+        // Nothing is to be changed.
+        let chains = told(&map, &[&[zero, one], &[two, zero]]);
+        assert_eq!(chains, (vec![1, 2, 3], one, json!([[0, 1], [2, 0]])));
+        let chains = told(&map, &[&[None, one], &[None, None]]);
+        assert_eq!(chains, (vec![1, 2, 3], one, json!([[-1, 1], [-1, -1]])));
     }
 
     #[test]
