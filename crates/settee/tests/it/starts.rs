@@ -1,4 +1,4 @@
-//! `settee serve` as it starts, checks whether it could, and ends: what it finds and what it leaves.
+//! `settee serve` as it starts, checks whether it could, and ends: what it finds and leaves.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
