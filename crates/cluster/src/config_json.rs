@@ -28,6 +28,9 @@ const BUCKET_CAPABILITIES: [&str; 14] = [
 /// ephemeral one, and do not wait for documents to be on disk.
 const DISK_CAPABILITIES: [&str; 2] = ["couchapi", "rangeScan"];
 
+/// The group that all nodes are in. There are clients that read copies of a group alone.
+pub const SERVER_GROUP: &str = "Group 1";
+
 impl ClusterMap {
     /// The global configuration: what a client may know that has not selected a bucket.
     pub fn global_config(&self) -> String {
@@ -156,6 +159,7 @@ fn extended_node(node: &NodeAddress, is_this: bool) -> Value {
     let mut fields = json!({
         "hostname": node.host,
         "services": {"kv": node.data_port, "mgmt": node.management_port},
+        "serverGroup": SERVER_GROUP,
     });
     if let Some(tls) = node.tls {
         fields["services"]["kvSSL"] = tls.data.into();
@@ -325,9 +329,10 @@ mod tests {
                 {"hostname": "127.0.0.1:12003", "ports": {"direct": 12002}},
             ],
             "nodesExt": [
-                {"hostname": "127.0.0.1", "services": {"kv": 12000, "mgmt": 12001}},
+                {"hostname": "127.0.0.1", "services": {"kv": 12000, "mgmt": 12001},
+                 "serverGroup": "Group 1"},
                 {"hostname": "127.0.0.1", "services": {"kv": 12002, "mgmt": 12003},
-                 "thisNode": true},
+                 "serverGroup": "Group 1", "thisNode": true},
             ],
             "vBucketServerMap": {
                 "hashAlgorithm": "CRC",

@@ -15,7 +15,7 @@ mod uuid;
 
 pub use bucket_plan::BucketPlan;
 pub use cluster_map::{BucketMap, ClusterMap, ExternalAddress, NodeAddress, Revision, TlsPorts};
-pub use config_json::host_and_port;
+pub use config_json::{SERVER_GROUP, host_and_port};
 pub use host::{HOST_RULE, is_host};
 pub use membership_changes::{FailoverError, JoinError};
 pub use pending::PendingVbucket;

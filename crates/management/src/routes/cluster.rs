@@ -338,7 +338,7 @@ fn known_of_any(view: &dyn NodeView, address: &NodeAddress, version: &str) -> Va
         "cpuCount": 0,
         "ports": address.ports_json(),
         "services": ["kv"],
-        "serverGroup": "Group 1",
+        "serverGroup": cluster::SERVER_GROUP,
         "addressFamily": if address.host.contains(':') { "inet6" } else { "inet" },
         "addressFamilyOnly": false,
         "nodeEncryption": false,

@@ -38,7 +38,7 @@ pub(super) async fn groups(State(context): State<Arc<Context>>) -> Response {
     answers::ok(&json!({
         "uri": format!("/pools/default/serverGroups?rev={}", map.revision.revision),
         "groups": [{
-            "name": "Group 1",
+            "name": cluster::SERVER_GROUP,
             "uri": "/pools/default/serverGroups/0",
             "addNodeURI": "/pools/default/serverGroups/0/addNode",
             "nodes": nodes_json(&*context.view, &map),
