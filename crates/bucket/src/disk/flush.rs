@@ -129,10 +129,12 @@ impl BucketCore {
             }
             let mut has_moved = false;
             behind.retain_mut(|(vbid, before, wanted)| {
-                // Of a vBucket that has gone nothing is wanted any more.
-                let persisted = self.slot(*vbid).and_then(seqnos).map(|(persisted, _)| persisted);
-                has_moved |= persisted.is_none_or(|persisted| persisted > *before);
-                *before = persisted.unwrap_or(*wanted);
+                // Of a vBucket that has gone nothing is wanted any more; nor of one that has begun
+                // anew, or went back, what it does not have any more.
+                let now = self.slot(*vbid).and_then(seqnos);
+                let (persisted, high) = now.unwrap_or((*wanted, *wanted));
+                has_moved |= persisted > *before || high < *wanted;
+                (*before, *wanted) = (persisted, high.min(*wanted));
                 *before < *wanted
             });
             if has_moved {

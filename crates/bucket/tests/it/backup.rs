@@ -1,5 +1,6 @@
 //! What a backup holds: everything that was answered, or it does not begin.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -107,6 +108,25 @@ fn a_backup_that_begins_while_the_journal_is_full_has_the_newest_writes() {
     let seqnos: Vec<Seqno> = frozen.vbuckets().iter().map(|entry| entry.facts.high_seqno).collect();
     assert_eq!(seqnos, [Seqno(60); 2]);
     assert!(machine.bucket.statistics().journal_full_waits > 0, "the journal was full");
+}
+
+#[test]
+fn a_backup_that_begins_while_the_bucket_is_emptied_has_what_is_left() {
+    for config in kinds() {
+        let mut machine = with_two_documents(config);
+        machine.set(VBID, "key", b"newer").unwrap();
+        let is_emptied = Cell::new(false);
+        let frozen = machine.bucket.freeze(|vbid| {
+            // Behind the look at how far the first vBucket has to be flushed.
+            if vbid == OTHER && !is_emptied.replace(true) {
+                machine.bucket.flush_all().unwrap();
+            }
+            true
+        });
+        let frozen = frozen.unwrap();
+        let counts: Vec<u64> = frozen.vbuckets().iter().map(|it| it.facts.document_count).collect();
+        assert!(counts.iter().all(|count| *count == 0), "{counts:?}");
+    }
 }
 
 #[test]
