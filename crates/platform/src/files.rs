@@ -197,11 +197,20 @@ pub trait Files: Send + Sync {
             Err(error) if error.kind != FileErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let file = self.open(&fresh, OpenMode::CreateNew)?;
-        file.write_at(content, 0)?;
-        // Before the name: a crash could otherwise leave the new name with nothing of the content.
-        file.sync()?;
-        self.rename(&fresh, path)?;
+        let write = || {
+            let file = self.open(&fresh, OpenMode::CreateNew)?;
+            file.write_at(content, 0)?;
+            // Before the name: a crash could otherwise leave the new name with nothing of the
+            // content.
+            file.sync()?;
+            self.rename(&fresh, path)
+        };
+        let written = write();
+        if written.is_err() {
+            // A full disk has no room for what is of no use. Another attempt tries this again.
+            drop(self.remove(&fresh));
+        }
+        written?;
         self.sync_directory(directory_of(path))
     }
 

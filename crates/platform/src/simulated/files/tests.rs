@@ -202,6 +202,18 @@ fn a_full_disk_refuses_growth_only() {
 }
 
 #[test]
+fn what_replaces_a_file_and_has_no_room_is_not_left_behind() {
+    let files = disk();
+    files.replace_all(Path::new(PATH), b"before").unwrap();
+    files.set_capacity(20);
+    let refused = files.replace_all(Path::new(PATH), &[1; 15]).unwrap_err();
+    assert_eq!(refused.kind, FileErrorKind::NoSpace);
+    let name = Path::new(PATH).file_name().unwrap().to_str().unwrap();
+    assert_eq!(files.list(Path::new("data")).unwrap(), [name]);
+    assert_eq!(files.content(Path::new(PATH)).unwrap(), b"before");
+}
+
+#[test]
 fn open_files_are_counted() {
     let files = disk();
     let file = created(&files);
