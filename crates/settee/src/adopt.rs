@@ -11,6 +11,7 @@ use clap::Args;
 use document::Vbid;
 use platform::{Files, OpenMode};
 use serde_json::{Value, json};
+use storage::DocumentCounts;
 use storage::couchstore::CouchFile;
 
 /// The mark of a node's own data directory.
@@ -151,8 +152,9 @@ impl Summary {
     fn add(&mut self, files: &dyn Files, path: &Path) -> Result<(), bucket::StorageError> {
         let file = CouchFile::open(files, path, OpenMode::Read)?;
         let (header, _) = file.newest_header()?;
-        self.documents += header.alive_count();
-        self.tombstones += header.deleted_count();
+        let DocumentCounts { documents, tombstones } = DocumentCounts::of(&file, &header)?;
+        self.documents += documents;
+        self.tombstones += tombstones;
         self.bytes += file.size()?;
         Ok(())
     }
@@ -275,6 +277,20 @@ mod tests {
         assert!(told["buckets"][2]["documents"].as_u64().unwrap() > 0, "{told}");
         assert_eq!(told["buckets"][1]["damaged"][0]["vbucket"], 0);
         assert_eq!(told["buckets"][0]["taken_over"], false);
+    }
+
+    #[test]
+    fn prepares_are_no_documents() {
+        const MIXED: &[u8] =
+            include_bytes!("../../storage/tests/fixtures/couchstore/mixed-rollbacks-v14.couch.1");
+        let root = directory(&[("mixed", "0.couch.1", MIXED)]);
+        let path = root.path().join("mixed/0.couch.1");
+        let file = CouchFile::open(&RealFiles, &path, OpenMode::Read).unwrap();
+        let verified = storage::verify_file(&file).unwrap();
+        assert!(verified.prepare_count > 0, "otherwise this shows nothing");
+        let told = to_json(&find(&RealFiles, root.path()).unwrap());
+        assert_eq!(told["buckets"][0]["documents"], verified.document_count);
+        assert_eq!(told["buckets"][0]["tombstones"], verified.tombstone_count);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub use compaction::{
 };
 pub use error::StorageError;
 pub use journal::{JournalOptions, JournalUsage};
-pub use records::collection_statistics::CollectionStatistics;
+pub use records::collection_statistics::{CollectionStatistics, DocumentCounts};
 pub use records::document_view::{
     BodyView, DocumentView, MetadataView, Order, Selection, StoredOperation, documents,
 };

@@ -1,14 +1,17 @@
 //! What a file knows about each collection in it: local documents `|0x<hex id>|`, three LEB128
 //! numbers (items, high seqno, bytes on disk), brought up to date with every commit.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use document::key::decode_collection;
 use document::{CollectionId, Map};
 
-use crate::couchstore::{DocumentInfo, LocalEdit, Reader};
+use crate::couchstore::{CouchFile, DocumentInfo, FileHeader, LocalEdit, Reader};
 use crate::error::StorageError;
 use crate::records::disk_document;
+
+/// Collections of no client: in front of them is the default one, behind them are the others.
+const SYSTEM_COLLECTIONS: RangeInclusive<u32> = 1..=7;
 
 /// What a file knows about a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +98,41 @@ fn count(
     Ok(statistics)
 }
 
+/// How many there are in a state of a file, as clients count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocumentCounts {
+    /// Documents alive, without what tells of scopes and collections, and without prepares.
+    pub documents: u64,
+    /// Tombstones, without prepares and aborts.
+    pub tombstones: u64,
+}
+
+impl DocumentCounts {
+    /// Counts them. Looks at what is left out alone.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] when the tree is damaged there.
+    pub fn of(file: &CouchFile, header: &FileHeader) -> Result<Self, StorageError> {
+        let mut counts =
+            Self { documents: header.alive_count(), tombstones: header.deleted_count() };
+        let mut system = Vec::new();
+        put_leb128(&mut system, u64::from(*SYSTEM_COLLECTIONS.start()));
+        let _flow = file.reader(header).scan_by_id(&system, |info, _| {
+            let is_prepare = disk_document::is_prepare(info);
+            if !is_prepare && !is_system_event(info) {
+                return Ok(ControlFlow::Break(()));
+            }
+            match (info.deleted, is_prepare) {
+                (false, _) => counts.documents = counts.documents.saturating_sub(1),
+                (true, true) => counts.tombstones = counts.tombstones.saturating_sub(1),
+                (true, false) => {}
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(counts)
+    }
+}
+
 impl CollectionStatistics {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut content = Vec::new();
@@ -119,13 +157,14 @@ pub(crate) fn collection_of(info: &DocumentInfo<'_>) -> Option<CollectionId> {
         return None;
     }
     let (collection, _) = decode_collection(info.id).ok()?;
-    (!(1..=7).contains(&collection.0)).then_some(collection)
+    (!SYSTEM_COLLECTIONS.contains(&collection.0)).then_some(collection)
 }
 
 /// Whether it tells of a scope or a collection, and is no document.
 pub(crate) fn is_system_event(info: &DocumentInfo<'_>) -> bool {
     let collection = decode_collection(info.id).map(|(collection, _)| collection);
-    !disk_document::is_prepare(info) && collection.is_ok_and(|it| (1..=7).contains(&it.0))
+    !disk_document::is_prepare(info)
+        && collection.is_ok_and(|it| SYSTEM_COLLECTIONS.contains(&it.0))
 }
 
 pub(crate) fn local_id(collection: CollectionId) -> Vec<u8> {

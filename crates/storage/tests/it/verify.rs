@@ -4,12 +4,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
 
+use document::{Cas, ItemBuilder, ItemMeta, Key, RevSeqno, Seqno};
 use platform::files::RealFiles;
 use platform::simulated::SimulatedFiles;
 use platform::{Files, OpenMode, Random};
 use storage::couchstore::{CouchFile, FileHeader};
 use storage::{
-    Order, Scope, Selection, Severity, StorageError, Verification, documents, verify_file,
+    DocumentCounts, Order, Scope, Selection, Severity, StorageError, Verification, documents,
+    verify_file,
 };
 
 use crate::batches::{VBID, batch, commit, open, random_item};
@@ -92,6 +94,33 @@ fn files_of_the_original_and_of_ours_are_accepted_by_both_verifiers() {
     for seed in platform::seeds::seeds(4) {
         assert_both_accept(&format!("seed {seed}"), &written_by_us(seed));
     }
+}
+
+fn counted(image: &[u8]) -> DocumentCounts {
+    let file = opened(image);
+    let (header, _) = file.newest_header().unwrap();
+    DocumentCounts::of(&file, &header).unwrap()
+}
+
+#[test]
+fn neither_prepares_nor_events_count_as_documents() {
+    for (name, image) in FIXTURES {
+        let verification = verified(image);
+        let (documents, tombstones) = (verification.document_count, verification.tombstone_count);
+        assert_eq!(counted(image), DocumentCounts { documents, tombstones }, "{name}");
+    }
+    let files = SimulatedFiles::new();
+    let (store, _) = open(files.clone());
+    // The default collection, an event, and another collection.
+    let items = (1..).zip([0, 1, 8]).map(|(seqno, collection)| {
+        let meta = ItemMeta::default();
+        let builder = ItemBuilder::new(Key::from_trusted(&[collection, b'k']), meta, b"value");
+        builder.finish(Cas(seqno), Seqno(seqno), RevSeqno(1))
+    });
+    commit(&store, batch(VBID, items.collect())).unwrap();
+    let image = files.content(Path::new("bucket/7.couch.1")).unwrap();
+    assert_eq!(verified(&image).event_count, 1);
+    assert_eq!(counted(&image), DocumentCounts { documents: 2, tombstones: 0 });
 }
 
 #[test]
