@@ -350,6 +350,19 @@ impl Producer {
         }
     }
 
+    /// Removes a stream with what it has yet to send. One that ended before it still sends the
+    /// rest, in the place that it had: nobody has closed that one.
+    pub(super) fn close_at_once(&mut self, key: StreamKey) {
+        let predecessor = self.streams.get_mut(&key).and_then(|stream| stream.predecessor.take());
+        let Some(ended) = predecessor else { return self.remove_stream(key) };
+        if let Some(mut closed) = self.take_stream(key) {
+            closed.forget(&self.backfills);
+        }
+        self.shared.add_stream(key, Arc::clone(&ended.counters));
+        self.streams.insert(key, *ended);
+        self.mark_ready(key);
+    }
+
     /// A stream that has ended, with what it has yet to send. Its successor hears of the vBucket in
     /// its place.
     pub(super) fn take_ended(&mut self, key: StreamKey) -> Option<Box<Stream>> {

@@ -261,7 +261,7 @@ impl Producer {
             stream.end_now(EndReason::Closed, &self.backfills);
             self.mark_ready(key);
         } else {
-            self.remove_stream(key);
+            self.close_at_once(key);
         }
         Answer::Done
     }

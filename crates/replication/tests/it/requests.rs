@@ -204,6 +204,26 @@ fn what_an_ended_stream_has_yet_to_send_goes_before_its_successor() {
 }
 
 #[test]
+fn a_close_of_the_successor_leaves_what_an_ended_stream_has_yet_to_send() {
+    let mut machine = Machine::new();
+    machine.set("a", b"v");
+    machine.set("b", b"v");
+    let mut consumer = Consumer::open(&machine, "consumer", 1, &[]);
+    let first = Message::StreamRequest(request(0, 0, 1, 0));
+    assert_eq!(heard(&ask(&mut consumer, &machine, 1, &first)), Expected::Granted);
+    assert_eq!(consumer.take_heads(&machine, 1), [(Opcode::DcpSnapshotMarker, 1)]);
+    let next = Message::StreamRequest(request(0, 1, u64::MAX, machine.uuid()));
+    assert_eq!(heard(&ask(&mut consumer, &machine, 2, &next)), Expected::Granted);
+    assert_eq!(ask(&mut consumer, &machine, 2, &Message::CloseStream), Answer::Done);
+    let expected = [(Opcode::DcpMutation, 1), (Opcode::DcpStreamEnd, 1)];
+    assert_eq!(consumer.take_heads(&machine, usize::MAX), expected);
+    assert_eq!(machine.hub.producer_status()[0].streams.len(), 0);
+    assert_eq!(heard(&ask(&mut consumer, &machine, 3, &next)), Expected::Granted);
+    let expected = [(Opcode::DcpSnapshotMarker, 3), (Opcode::DcpMutation, 3)];
+    assert_eq!(consumer.take_heads(&machine, usize::MAX), expected);
+}
+
+#[test]
 fn what_an_ended_stream_has_read_ahead_counts_until_it_is_sent() {
     let mut machine = Machine::new();
     for number in 0..200 {
