@@ -280,6 +280,8 @@ impl BucketAdministrator for BucketChanges {
     }
 
     fn delete(&self, name: &str, done: Done) -> Result<(), BucketRefusal> {
+        // Who hears of the end may make another of the name, and give roles in that, at once.
+        let [done, without_roles] = halves(done);
         let held = self.membership.hold_buckets();
         if self.membership.is_alone() {
             let leaver = self.leaver(name)?;
@@ -291,6 +293,7 @@ impl BucketAdministrator for BucketChanges {
             self.delete_everywhere(name, done)?;
         }
         self.membership.remove_roles_in(name);
+        without_roles();
         Ok(())
     }
 
@@ -346,6 +349,22 @@ impl BucketKeeper for BucketChanges {
         }
         self.apply(&known, wanted, is_trial)
     }
+}
+
+/// What calls `done` once both have been called.
+fn halves(done: Done) -> [Done; 2] {
+    let left = Arc::new(Mutex::new((false, Some(done))));
+    [Arc::clone(&left), left].map(|left| {
+        Box::new(move || {
+            let mut held = left.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_second = std::mem::replace(&mut held.0, true);
+            let done = held.1.take_if(|_| is_second);
+            drop(held);
+            if let Some(done) = done {
+                done();
+            }
+        }) as Done
+    })
 }
 
 /// Bytes that others cannot have because of a bucket.

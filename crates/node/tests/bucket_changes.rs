@@ -192,6 +192,31 @@ fn roles_in_a_bucket_go_with_it() {
 }
 
 #[test]
+fn whoever_hears_that_a_bucket_is_gone_finds_no_role_in_it() {
+    const ROUNDS: u64 = 10;
+    let directory = tempfile::tempdir().unwrap();
+    let node = start(directory.path(), 1);
+    for round in 0..ROUNDS {
+        node.bucket_changes().create("orders", &words(&[])).unwrap();
+        let bob = auth::UsersEdit::PutUser {
+            user: "bob".to_owned(),
+            password: Some(node.users().hash(b"secret", round)),
+            full_name: String::new(),
+            roles: auth::Role::parse_all("data_reader[orders]").unwrap(),
+            groups: Vec::new(),
+            limits: auth::UserLimits::default(),
+        };
+        node.membership().edit_users(&bob, auth::Editor::Admin).unwrap();
+        let (done, is_done) = mpsc::channel();
+        let users = Arc::clone(node.users());
+        let done = move || done.send(users.registry().has_roles_in("orders")).unwrap();
+        node.bucket_changes().delete("orders", Box::new(done)).unwrap();
+        assert_eq!(is_done.recv_timeout(PATIENCE), Ok(false), "round {round}");
+    }
+    node.stop().unwrap();
+}
+
+#[test]
 fn buckets_and_their_settings_are_there_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let node = start(directory.path(), 2);
