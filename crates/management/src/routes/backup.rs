@@ -104,8 +104,9 @@ fn described(catalogue: &BackupCatalogue) -> Value {
 /// GET /pools/default/buckets/{bucket}/backup/{backup}/{vbid}
 pub(super) async fn vbucket(
     State(context): State<Arc<Context>>,
-    Path((name, backup, vbid)): Path<(String, String, u16)>,
+    Path((name, backup, number)): Path<(String, String, String)>,
 ) -> Response {
+    let Ok(vbid) = number.parse() else { return answers::not_found() };
     let Some((source, over)) = context.backups.find(&name, &backup) else {
         return answers::not_found();
     };

@@ -34,7 +34,7 @@ pub(super) async fn list(State(context): State<Arc<Context>>) -> Response {
 /// bucket. Answered when the vBucket has begun anew.
 pub(super) async fn reset(
     State(context): State<Arc<Context>>,
-    Path(vbid): Path<u16>,
+    Path(number): Path<String>,
     Query(query): Query<Fields>,
     form: Result<Form<Fields>, FormRejection>,
 ) -> Response {
@@ -50,6 +50,9 @@ pub(super) async fn reset(
         },
     };
     let Some(view) = view else { return answers::not_found() };
+    let Ok(vbid) = number.parse() else {
+        return told(StatusCode::NOT_FOUND, &format!("There is no vBucket {number}"));
+    };
     // The work is lost only when the runtime shuts down.
     let lost = || Err(ResetError::Failed("The node is shutting down".to_owned()));
     let done = tokio::task::spawn_blocking(move || {
@@ -68,5 +71,9 @@ pub(super) async fn reset(
         Err(ResetError::Refused(reason)) => (StatusCode::BAD_REQUEST, reason),
         Err(ResetError::Failed(reason)) => (StatusCode::SERVICE_UNAVAILABLE, reason),
     };
+    told(status, &reason)
+}
+
+fn told(status: StatusCode, reason: &str) -> Response {
     answers::json_text(status, json!({"_": reason}).to_string())
 }

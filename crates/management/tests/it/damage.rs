@@ -50,8 +50,9 @@ fn a_vbucket_that_does_not_begin_anew_says_why() {
             assert_eq!((answer.status, answer.json()["_"].as_str()), (status, Some("why")));
         }
     }
-    for target in ["/settee/vbuckets/x/reset", "/settee/vbuckets/70000/reset"] {
-        let status = port.ask("POST", target).status;
-        assert!((400..500).contains(&status), "{target}: {status}");
+    for number in ["x", "70000", "-1"] {
+        let answer = port.ask("POST", &format!("/settee/vbuckets/{number}/reset"));
+        assert_eq!(answer.status, 404, "{number}");
+        assert_eq!(answer.json()["_"], format!("There is no vBucket {number}"));
     }
 }
