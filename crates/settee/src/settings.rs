@@ -268,9 +268,14 @@ settings! {
     user: String {
         default: of_node().user,
         allowed: Allowed::If {
-            range: "1 to 128 bytes and no control characters",
-            complaint: ": a name has {range}",
-            holds: |name| (1..=128).contains(&name.len()) && !name.chars().any(char::is_control),
+            range: "1 to 128 bytes, no colon and no control characters",
+            complaint: ": a name has {range}; nobody logs in over REST with a colon in the name. A \
+                        data directory that has such an administrator gets another one with \
+                        --set-password",
+            holds: |name| {
+                let is_out = |it: char| it == ':' || it.is_control();
+                (1..=128).contains(&name.len()) && !name.chars().any(is_out)
+            },
         },
     }
 
