@@ -51,6 +51,10 @@ class Terminal:
         self._resize(self._slave, rows, columns)
         self._process.send_signal(signal.SIGWINCH)
 
+    def interrupt(self):
+        """What Ctrl-C does while the terminal takes it for a signal."""
+        self._process.send_signal(signal.SIGINT)
+
     def type(self, text):
         """Presses keys."""
         self.paste(text.encode())
@@ -138,6 +142,11 @@ def a_shell_has_history_and_completes(nodes, threads):
         terminal.wait_for("in a shell")
         terminal.type("monitor 1\r")
         terminal.wait_for("SHARE")
+        terminal.wait_for("settee> ")
+        terminal.type("monitor 600\r")
+        terminal.wait_for("SHARE")
+        terminal.interrupt()
+        terminal.wait_for("settee> ")
         terminal.type("nonsense\r")
         terminal.wait_for("unrecognized")
         terminal.wait_for("settee> ")
@@ -152,7 +161,7 @@ def a_shell_has_history_and_completes(nodes, threads):
         expect("get typed" in history.read(), "what was typed is kept")
     with Terminal(environment, "shell") as terminal:
         terminal.wait_for("settee> ")
-        terminal.type("\x1b[A\x1b[A\x1b[A")
+        terminal.type("\x1b[A" * 4)
         terminal.wait_for("get typed")
         terminal.type("\r")
         terminal.wait_for("in a shell")

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use clap::error::ErrorKind;
+use platform::process::Interrupts;
 
 use crate::document_tool::{DocumentPlace, Documents};
 use crate::output::{note, print, with_stdout};
@@ -61,10 +62,11 @@ enum Outcome {
 
 fn converse(documents: &mut Documents, place: &DocumentPlace) -> anyhow::Result<ExitCode> {
     let mut editor = LineEditor::open()?;
+    let interrupts = Interrupts::watch().context("the signals cannot be watched")?;
     loop {
         match editor.read()? {
             Input::Line(line) => {
-                if carry_out(documents, place, &line)? == Outcome::End {
+                if carry_out(documents, place, Some(&interrupts), &line)? == Outcome::End {
                     break;
                 }
             }
@@ -83,7 +85,9 @@ fn carry_out_all(
 ) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for line in lines.lines() {
-        match carry_out(documents, place, &line.context("standard input cannot be read")?)? {
+        let line = line.context("standard input cannot be read")?;
+        // Who interrupts a script means all of it.
+        match carry_out(documents, place, None, &line)? {
             Outcome::Done => {}
             Outcome::Failed => code = ExitCode::FAILURE,
             Outcome::End => break,
@@ -100,6 +104,7 @@ fn carry_out_all(
 fn carry_out(
     documents: &mut Documents,
     place: &DocumentPlace,
+    interrupts: Option<&Interrupts>,
     line: &str,
 ) -> anyhow::Result<Outcome> {
     let order = match parse(line) {
@@ -117,7 +122,7 @@ fn carry_out(
     if matches!(order, ShellOrder::Exit) {
         return Ok(Outcome::End);
     }
-    match with_stdout(|out: &mut dyn Write| order.carry_out(documents, out)) {
+    match with_stdout(|out: &mut dyn Write| order.carry_out(documents, interrupts, out)) {
         Ok(code) if code == ExitCode::SUCCESS => Ok(Outcome::Done),
         Ok(_) => Ok(Outcome::Failed),
         Err(error) => {

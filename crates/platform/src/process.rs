@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 /// SIGTERM and SIGINT, watched from the moment that this value is made. SIGUSR1, by which other
@@ -83,6 +83,51 @@ pub fn termination_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, flag.clone())?;
     }
     Ok(flag)
+}
+
+/// SIGINT for a tool that goes on behind it: it ends the process, but for the times at which it is
+/// caught.
+pub struct Interrupts {
+    ends_process: Arc<AtomicBool>,
+    has_come: Arc<AtomicBool>,
+}
+
+impl Interrupts {
+    /// Watches the signal from now on.
+    pub fn watch() -> io::Result<Self> {
+        use signal_hook::consts::SIGINT;
+        let interrupts = Self {
+            ends_process: Arc::new(AtomicBool::new(true)),
+            has_come: Arc::new(AtomicBool::new(false)),
+        };
+        let ends_process = Arc::clone(&interrupts.ends_process);
+        signal_hook::flag::register_conditional_default(SIGINT, ends_process)?;
+        signal_hook::flag::register(SIGINT, Arc::clone(&interrupts.has_come))?;
+        Ok(interrupts)
+    }
+
+    /// Catches the signal until the value that is returned is dropped.
+    pub fn catch(&self) -> Caught<'_> {
+        self.has_come.store(false, Ordering::Relaxed);
+        self.ends_process.store(false, Ordering::Relaxed);
+        Caught(self)
+    }
+}
+
+/// As long as this lives SIGINT is caught.
+pub struct Caught<'a>(&'a Interrupts);
+
+impl Caught<'_> {
+    /// Whether the signal has come.
+    pub fn has_come(&self) -> bool {
+        self.0.has_come.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Caught<'_> {
+    fn drop(&mut self) {
+        self.0.ends_process.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What this process makes from now on, files, folders and sockets, is its user's alone: documents,

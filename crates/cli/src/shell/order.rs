@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use document::Vbid;
+use platform::process::{Caught, Interrupts};
 
 use super::big_keys::{self, BigKeys};
 use crate::delete::DeleteOrder;
@@ -76,7 +77,7 @@ pub(super) enum ShellOrder {
         #[arg(default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
         seconds: u64,
     },
-    /// Show every second what was asked for most in it
+    /// Show every second what was asked for most in it; Ctrl-C ends it
     Monitor {
         /// How long
         #[arg(default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
@@ -90,14 +91,16 @@ pub(super) enum ShellOrder {
 }
 
 impl ShellOrder {
-    /// Does it, and writes what there is to say of it. The exit code tells whether everything was
-    /// found that was meant.
+    /// Does it, and writes what there is to say of it. What shows something again and again ends
+    /// early where somebody interrupts it, if `interrupts` are heard. The exit code tells whether
+    /// everything was found that was meant.
     ///
     /// # Errors
     /// The server refuses, or is not there.
     pub(super) fn carry_out(
         &self,
         documents: &mut Documents,
+        interrupts: Option<&Interrupts>,
         out: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
         let text = match self {
@@ -122,8 +125,13 @@ impl ShellOrder {
             Self::Bigkeys(order) => big_keys::find(order, documents)?,
             Self::Hotkeys { seconds } => sampled(documents, *seconds)?,
             Self::Monitor { seconds } => {
+                let caught = interrupts.map(Interrupts::catch);
                 for _ in 0..*seconds {
-                    writeln!(out, "{}", sampled(documents, 1)?)?;
+                    let text = sampled(documents, 1)?;
+                    if caught.as_ref().is_some_and(Caught::has_come) {
+                        break;
+                    }
+                    writeln!(out, "{text}")?;
                     out.flush()?;
                 }
                 String::new()
