@@ -50,9 +50,9 @@ pub use disk::{FreezeError, FrozenBucket, FrozenEntry};
 pub use memory::inflated;
 pub use memory::{MEMORY_QUOTA_BYTES_MIN, MEMORY_RATIOS_RANGE, MemoryParameter, QuotaError};
 pub use operations::{
-    Addition, CopyRole, Counter, CounterRequest, Expecting, ForeignKind, ForeignVersion, InFile,
-    Incoming, Observed, ObservedState, PathMutation, PathsChanged, PathsRefused, Placement,
-    Version, Write, body_of,
+    Addition, Concatenated, CopyRole, Counter, CounterRequest, Expecting, ForeignKind,
+    ForeignVersion, InFile, Incoming, Observed, ObservedState, PathMutation, PathsChanged,
+    PathsRefused, Placement, Version, Write, body_of,
 };
 pub use roles::{LifeError, NewRole, ResetLoss};
 pub use scan::{

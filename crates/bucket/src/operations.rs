@@ -20,7 +20,7 @@ mod touch;
 mod value;
 mod version;
 
-pub use concatenate::{Addition, Placement};
+pub use concatenate::{Addition, Concatenated, Placement};
 pub use counter::{Counter, CounterRequest};
 pub use expect::Expecting;
 pub use foreign::{ForeignKind, ForeignVersion};

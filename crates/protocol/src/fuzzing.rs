@@ -17,7 +17,7 @@ use crate::request::*;
 use crate::subdocument::{PathDocumentExtras, PathExtras, PathSpecForm, path_specs};
 use crate::text::answer::{Facts, MetaHead, Recaching, meta_line};
 use crate::text::reader::{Step, Taken, TextPlace, read, read_block_end, read_line};
-use crate::text::request::Request;
+use crate::text::request::{Reply, Request};
 use crate::validate;
 use crate::vbucket::VbucketChange;
 use crate::with_meta::{ReturnMeta, WithMeta};
@@ -39,7 +39,7 @@ pub fn frame(bytes: &[u8]) {
 pub fn text(bytes: &[u8]) {
     let (mut rest, mut place) = (bytes, TextPlace::default());
     loop {
-        black_box(read_block_end(rest));
+        black_box(read_block_end(rest, Reply::Wanted));
         let (Taken { size, next }, swallowed) = match read(place, rest) {
             Step::Incomplete => return,
             Step::Begun { line_size, block_size, .. } => {

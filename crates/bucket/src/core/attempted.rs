@@ -18,4 +18,12 @@ impl<T> Attempted<T> {
             Self::Waits => None,
         }
     }
+
+    /// The same with another answer.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Attempted<U> {
+        match self {
+            Self::Answered(answer) => Attempted::Answered(change(answer)),
+            Self::Waits => Attempted::Waits,
+        }
+    }
 }

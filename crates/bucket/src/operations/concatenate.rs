@@ -31,13 +31,22 @@ pub struct Addition<'a> {
     pub condition: WriteCondition,
 }
 
+/// A document to which bytes were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Concatenated {
+    /// Bytes of its body now, or once it is written.
+    pub body_size: usize,
+    /// The version that holds it.
+    pub written: Written,
+}
+
 impl Bucket {
     /// Adds bytes to the body of a document; flags, expiry and xattrs stay.
     pub fn concatenate(
         &self,
         session: &mut Session,
         addition: Addition<'_>,
-    ) -> Result<Attempted<Written>, Refused> {
+    ) -> Result<Attempted<Concatenated>, Refused> {
         let Addition { vbid, key, placement, added, condition } = addition;
         self.check_write_gate(vbid, key, &condition, added.body.len())?;
         let condition = self.as_durable_as_configured(session, condition)?;
@@ -62,7 +71,11 @@ impl Bucket {
             });
             match result {
                 Err(Refusal::Changed) => {}
-                result => return self.answer(session, vbid, result),
+                result => {
+                    let body_size = body.len();
+                    let result = result.map(|written| Concatenated { body_size, written });
+                    return self.answer(session, vbid, result);
+                }
             }
         }
         Err(Refused::Contended)

@@ -187,7 +187,7 @@ impl Model {
         let placement = Placement::Back;
         let addition = Addition { vbid, key: key.as_key(), placement, added, condition };
         let result = self.machine.bucket.concatenate(&mut self.machine.session, addition);
-        let result = written(result);
+        let result = written(result.map(|attempted| attempted.map(|it| it.written)));
         let expected = live.map(|(value, expiry)| Some(([&value[..], b"+"].concat(), expiry)));
         (result, expected)
     }

@@ -93,7 +93,8 @@ fn every_operation_is_right_on_a_document_that_left_memory_whole() {
         let key = key("append");
         let (key, placement) = (key.as_key(), Placement::Back);
         let addition = Addition { vbid: VBID, key, placement, added, condition: any };
-        written(bucket.concatenate(&mut machine.session, addition))
+        let concatenated = bucket.concatenate(&mut machine.session, addition);
+        written(concatenated.map(|attempted| attempted.map(|it| it.written)))
     })
     .unwrap();
     assert_eq!(body(&mut machine, "append"), b"one two");

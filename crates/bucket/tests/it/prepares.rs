@@ -227,16 +227,14 @@ fn write(
         "append" => {
             let placement = Placement::Back;
             let addition = Addition { vbid: VBID, key: k, placement, added: value, condition };
-            return bucket.concatenate(session, addition);
+            let concatenated = bucket.concatenate(session, addition)?;
+            return Ok(concatenated.map(|it| it.written));
         }
         "count" => {
             let request =
                 CounterRequest { is_increment: true, delta: 1, created_with: None, expiry: None };
             let counted = bucket.count(session, VBID, k, request, condition)?;
-            return Ok(match counted {
-                Attempted::Answered(counter) => Attempted::Answered(counter.written),
-                Attempted::Waits => Attempted::Waits,
-            });
+            return Ok(counted.map(|it| it.written));
         }
         "add" => {
             let (mode, new) = (StoreMode::Add, key("new"));

@@ -87,12 +87,12 @@ pub fn read_line(line: &[u8]) -> Option<Request<'_>> {
     request::parse(line).ok().map(|line| line.request)
 }
 
-/// How a data block ends that was received apart from its line.
-pub fn read_block_end(bytes: &[u8]) -> Step<'_> {
+/// How a data block ends that was received apart from its line, which says whether it is answered.
+pub fn read_block_end(bytes: &[u8], reply: Reply) -> Step<'_> {
     match bytes.split_at_checked(BLOCK_END.len()) {
         None if BLOCK_END.starts_with(bytes) => Step::Incomplete,
         Some((BLOCK_END, _)) => skipped(BLOCK_END.len(), TextPlace::Line),
-        _ => bad_chunk(0),
+        _ => bad_chunk(0, reply),
     }
 }
 
@@ -130,20 +130,21 @@ fn with_block<'a>(
         return Step::Begun { request, line_size, block_size };
     };
     let Some(end) = bytes.get(block_end..) else { return Step::Incomplete };
-    match read_block_end(end) {
+    match read_block_end(end, request.reply()) {
         Step::Incomplete => Step::Begun { request, line_size, block_size },
         Step::Skipped(Taken { size, next }) => {
             let taken = Taken { size: block_end.saturating_add(size), next };
             Step::Request { request, block, line_size, taken }
         }
-        _ => bad_chunk(block_end),
+        _ => bad_chunk(block_end, request.reply()),
     }
 }
 
 /// What a data block that is longer than it said leads to: the rest of it is passed over up to the
 /// end of its line.
-fn bad_chunk(size: usize) -> Step<'static> {
-    wrong_line(TextError::BadChunk, size)
+fn bad_chunk(size: usize, reply: Reply) -> Step<'static> {
+    let taken = Taken { size, next: TextPlace::RestOfLine };
+    Step::Wrong { error: TextError::BadChunk, reply, taken, swallowed: 0 }
 }
 
 fn wrong_line(error: TextError, size: usize) -> Step<'static> {
@@ -196,6 +197,7 @@ fn begin_keys(bytes: &[u8]) -> Option<Step<'_>> {
     }
     Some(match next_word(bytes, at) {
         Next::Word(key, end) => one_key(retrieval, key, end),
+        Next::End(end) if touches => end_of_keys(end),
         Next::End(end) => without_keys(end),
         Next::Unknown => unknown(bytes),
     })
@@ -218,10 +220,7 @@ fn unknown(bytes: &[u8]) -> Step<'_> {
 fn at_key(retrieval: Retrieval, bytes: &[u8]) -> Step<'_> {
     match next_word(bytes, 0) {
         Next::Word(key, end) => one_key(retrieval, key, end),
-        Next::End(size) => {
-            let taken = Taken { size, next: TextPlace::Line };
-            Step::Request { request: Request::EndOfKeys, block: &[], line_size: size, taken }
-        }
+        Next::End(size) => end_of_keys(size),
         Next::Unknown => {
             // Blanks are taken off at once: of a line of nothing else all would be kept.
             let blanks = bytes.iter().take_while(|byte| **byte == b' ').count();
@@ -234,6 +233,11 @@ fn at_key(retrieval: Retrieval, bytes: &[u8]) -> Step<'_> {
             }
         }
     }
+}
+
+fn end_of_keys(size: usize) -> Step<'static> {
+    let taken = Taken { size, next: TextPlace::Line };
+    Step::Request { request: Request::EndOfKeys, block: &[], line_size: size, taken }
 }
 
 fn one_key(retrieval: Retrieval, key: &[u8], end: usize) -> Step<'_> {

@@ -172,9 +172,16 @@ pub(super) struct Wrong {
     pub(super) reply: Reply,
 }
 
+impl Wrong {
+    /// A line with nothing behind it.
+    fn alone(error: TextError, reply: Reply) -> Self {
+        Self { error, block_size: None, reply }
+    }
+}
+
 impl From<TextError> for Wrong {
     fn from(error: TextError) -> Self {
-        Self { error, block_size: None, reply: Reply::Wanted }
+        Self::alone(error, Reply::Wanted)
     }
 }
 
@@ -232,7 +239,7 @@ fn store<'a>(verb: StoreVerb, has_cas: bool, mut words: Words<'a>) -> Result<Lin
     let reply = reply(words);
     let mut word = || words.next().unwrap_or_default();
     let (key, flags, exptime) = (word(), word(), word());
-    let block_size = block_size_of(word())?;
+    let block_size = block_size_of(word()).map_err(|error| Wrong::alone(error, reply))?;
     let cas = has_cas.then(word);
     let store = || {
         Some(StoreLine {
@@ -247,11 +254,8 @@ fn store<'a>(verb: StoreVerb, has_cas: bool, mut words: Words<'a>) -> Result<Lin
             reply,
         })
     };
-    let store = store().ok_or(Wrong {
-        error: TextError::BadFormat,
-        block_size: Some(block_size),
-        reply: Reply::Wanted,
-    })?;
+    let block = Some(block_size);
+    let store = store().ok_or(Wrong { error: TextError::BadFormat, block_size: block, reply })?;
     with_block(Request::Store(store), block_size, reply)
 }
 
@@ -288,48 +292,59 @@ fn at_most(count: usize, words: Words<'_>) -> Result<(), TextError> {
     if words.left() > count { Err(TextError::UnknownCommand) } else { Ok(()) }
 }
 
-fn delete(mut words: Words<'_>) -> Result<Request<'_>, TextError> {
+fn delete(mut words: Words<'_>) -> Result<Request<'_>, Wrong> {
     at_most(3, words)?;
-    let key = key_of(needed(&mut words)?)?;
+    let key = needed(&mut words)?;
     let reply = reply(words);
+    let key = key_of(key).map_err(|error| Wrong::alone(error, reply))?;
     match (words.next(), words.next(), words.next()) {
         (None | Some(b"0" | NOREPLY), None, None) | (Some(b"0"), Some(NOREPLY), None) => {
             Ok(Request::Delete(key, reply))
         }
-        _ => Err(TextError::BadDelete),
+        _ => Err(Wrong::alone(TextError::BadDelete, reply)),
     }
 }
 
-fn count(is_increment: bool, mut words: Words<'_>) -> Result<Request<'_>, TextError> {
-    at_most(3, words)?;
-    let (key, delta) = (needed(&mut words)?, needed(&mut words)?);
-    let key = key_of(key)?;
-    let delta = unsigned(delta).ok_or(TextError::BadDelta)?;
-    Ok(Request::Count(Count { key, is_increment, delta, reply: reply(words) }))
+fn count(is_increment: bool, words: Words<'_>) -> Result<Request<'_>, Wrong> {
+    let (key, delta, reply) = changed(words)?;
+    let delta = unsigned(delta).ok_or(Wrong::alone(TextError::BadDelta, reply))?;
+    Ok(Request::Count(Count { key, is_increment, delta, reply }))
 }
 
-fn touch(mut words: Words<'_>) -> Result<Request<'_>, TextError> {
-    at_most(3, words)?;
-    let (key, exptime) = (needed(&mut words)?, needed(&mut words)?);
-    let key = key_of(key)?;
-    let exptime = Exptime::parse(exptime).ok_or(TextError::BadExptime)?;
-    Ok(Request::Touch(key, exptime, reply(words)))
+fn touch(words: Words<'_>) -> Result<Request<'_>, Wrong> {
+    let (key, exptime, reply) = changed(words)?;
+    let exptime = Exptime::parse(exptime).ok_or(Wrong::alone(TextError::BadExptime, reply))?;
+    Ok(Request::Touch(key, exptime, reply))
 }
 
-fn verbosity(mut words: Words<'_>) -> Result<Request<'_>, TextError> {
+/// A key, what it is changed by, and perhaps a word more.
+fn changed(mut words: Words<'_>) -> Result<(&[u8], &[u8], Reply), Wrong> {
+    at_most(3, words)?;
+    let key = needed(&mut words)?;
+    // Also where this stands in the place of what is lacking.
+    let reply = reply(words);
+    let by = needed(&mut words)?;
+    Ok((key_of(key).map_err(|error| Wrong::alone(error, reply))?, by, reply))
+}
+
+fn verbosity(mut words: Words<'_>) -> Result<Request<'_>, Wrong> {
     at_most(2, words)?;
     let reply = reply(words);
     let level = needed(&mut words)?;
     let is_level = level == NOREPLY || unsigned(level).is_some();
-    if is_level { Ok(Request::Verbosity(reply)) } else { Err(TextError::BadFormat) }
+    if is_level {
+        Ok(Request::Verbosity(reply))
+    } else {
+        Err(Wrong::alone(TextError::BadFormat, reply))
+    }
 }
 
-fn flush(mut words: Words<'_>) -> Result<Request<'_>, TextError> {
+fn flush(mut words: Words<'_>) -> Result<Request<'_>, Wrong> {
     at_most(2, words)?;
     let reply = reply(words);
     let exptime = match words.next() {
         None | Some(NOREPLY) => Exptime(0),
-        Some(word) => Exptime::parse(word).ok_or(TextError::BadExptime)?,
+        Some(word) => Exptime::parse(word).ok_or(Wrong::alone(TextError::BadExptime, reply))?,
     };
     Ok(Request::Flush(exptime, reply))
 }

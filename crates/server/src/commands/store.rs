@@ -115,6 +115,7 @@ pub(super) fn concatenate(
         condition: condition(request, bucket, turn),
     };
     let result = bucket.concatenate(turn.session, addition);
+    let result = result.map(|attempted| attempted.map(|it| it.written));
     count_attempt(&turn.bucket.commands.cmd_set, &result);
     answer_mutation(connection, request, result, turn)
 }

@@ -30,6 +30,8 @@ pub(crate) enum KnownOfLine {
     },
     /// The version whose place an older one takes: what is stored is stale.
     Overtaken(Cas),
+    /// Something is added to a document, whose body then has so many bytes.
+    Added(usize),
 }
 
 impl KnownOfLine {
@@ -37,7 +39,7 @@ impl KnownOfLine {
     pub(crate) fn number(self) -> Option<u64> {
         match self {
             Self::Counted { number, .. } => Some(number),
-            Self::Nothing | Self::Overtaken(_) => None,
+            Self::Nothing | Self::Overtaken(_) | Self::Added(_) => None,
         }
     }
 
@@ -45,7 +47,15 @@ impl KnownOfLine {
     pub(crate) fn computed_from(self) -> Option<Cas> {
         match self {
             Self::Counted { computed_from, .. } => computed_from,
-            Self::Nothing | Self::Overtaken(_) => None,
+            Self::Nothing | Self::Overtaken(_) | Self::Added(_) => None,
+        }
+    }
+
+    /// Bytes of the body that something is added to, with that.
+    pub(crate) fn body_size(self) -> Option<usize> {
+        match self {
+            Self::Added(size) => Some(size),
+            Self::Nothing | Self::Counted { .. } | Self::Overtaken(_) => None,
         }
     }
 }

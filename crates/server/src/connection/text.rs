@@ -238,9 +238,10 @@ impl Connection {
 
     /// Executes a store whose data block has come whole, if `rest` ends the block.
     fn take_received(&mut self, rest: &[u8], turn: &mut Turn<'_>) -> Option<usize> {
-        let taken = match read_block_end(rest) {
+        let reply = read_line(&self.receiving.as_ref()?.head)?.reply();
+        let taken = match read_block_end(rest, reply) {
             Step::Skipped(taken) => taken,
-            Step::Wrong { error, reply, taken, .. } => {
+            Step::Wrong { error, taken, .. } => {
                 self.receiving = None;
                 wrong(error, reply, turn);
                 return Some(self.advance(taken));

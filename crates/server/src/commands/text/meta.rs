@@ -13,7 +13,7 @@ use vbucket::{Mutation, StoreMode};
 use super::change::{count_arithmetic, count_delete};
 use super::documents::{expiry_of, key_of, ttl};
 use super::executed::Executed;
-use super::operations::{self, NoResult, VBID};
+use super::operations::{self, NoResult, Stored, VBID};
 use super::refusals::refuse;
 use super::store::{StoreOrder, StoredValue, carry_out, condition, not_stored};
 use super::{meta_get, recaching};
@@ -43,9 +43,8 @@ pub(super) fn store(
         order.condition.cas = cas;
         order.condition.preserve_expiry = true;
     }
-    let size = value.size();
     match add_or_make(bucket, &order, meta.options.vivify, &key, &mut value, turn) {
-        Ok(mutation) => {
+        Ok(Stored { size, mutation }) => {
             if overtaken.is_some() {
                 recaching::mark_stale(bucket, order.name, overtaken, mutation.cas, turn);
             }
@@ -69,7 +68,7 @@ fn add_or_make(
     key: &KeyBuf,
     value: &mut StoredValue<'_>,
     turn: &mut Turn<'_>,
-) -> Result<Mutation, NoResult> {
+) -> Result<Stored, NoResult> {
     for _ in 0..ATTEMPTS_MAX {
         let result = carry_out(bucket, order, key.as_key(), value, turn);
         let was_missing = matches!(result, Err(NoResult::Refused(Refused::NotStored)));
@@ -232,6 +231,8 @@ pub(super) fn committed(
         facts.ttl_seconds = ttl(found.item.expiry(), turn);
         facts.size = body_of(&found.item, false).0.len();
     }
+    // Another client may have changed the document meanwhile.
+    facts.size = known.body_size().unwrap_or(facts.size);
     if let (MetaVerb::Store, KnownOfLine::Overtaken(before)) = (meta.verb, known) {
         recaching::mark_stale(bucket, name, Some(before), mutation.cas, turn);
     }

@@ -1,6 +1,6 @@
 //! The bucket's operations as commands of the text protocol call them: on documents of vBucket 0.
 
-use bucket::{Addition, Attempted, Bucket, Counter, CounterRequest, Refused, Write};
+use bucket::{Addition, Attempted, Bucket, Concatenated, Counter, CounterRequest, Refused, Write};
 use document::{Cas, ItemBuilder, Key, Vbid};
 use vbucket::{Found, Mutation, StoreMode, WriteCondition, Written};
 
@@ -18,6 +18,15 @@ pub(super) enum NoResult {
     Begun(KnownOfLine),
     /// It was refused.
     Refused(Refused),
+}
+
+/// A document that is stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored {
+    /// Bytes of its body.
+    pub(super) size: usize,
+    /// The version that holds it.
+    pub(super) mutation: Mutation,
 }
 
 /// A counter that has changed.
@@ -104,8 +113,11 @@ pub(super) fn add_to(
     bucket: &Bucket,
     addition: Addition<'_>,
     turn: &mut Turn<'_>,
-) -> Result<Mutation, NoResult> {
-    written(bucket.concatenate(turn.session, addition))
+) -> Result<Stored, NoResult> {
+    let Concatenated { body_size: size, written } =
+        answered(bucket.concatenate(turn.session, addition))?;
+    let mutation = written.done().ok_or(NoResult::Begun(KnownOfLine::Added(size)))?;
+    Ok(Stored { size, mutation })
 }
 
 /// Deletes a document.

@@ -5,11 +5,11 @@ use document::{Cas, ItemBuilder, ItemMeta, Key};
 use protocol::text::answer::TextOutcome;
 use protocol::text::exptime::Exptime;
 use protocol::text::request::{Reply, Request, StoreVerb};
-use vbucket::{Mutation, StoreMode, WriteCondition};
+use vbucket::{StoreMode, WriteCondition};
 
 use super::documents::{expiry_of, key_of};
 use super::executed::{Executed, outcome};
-use super::operations::{self, NoResult, VBID};
+use super::operations::{self, NoResult, Stored, VBID};
 use super::refusals::refuse;
 use crate::connection::Turn;
 use crate::statistics::count;
@@ -126,7 +126,7 @@ pub(super) fn carry_out(
     key: Key<'_>,
     value: &mut StoredValue<'_>,
     turn: &mut Turn<'_>,
-) -> Result<Mutation, NoResult> {
+) -> Result<Stored, NoResult> {
     let result = match order.verb {
         StoreVerb::Set => put(bucket, StoreMode::Set, order, key, value, turn),
         StoreVerb::Add => put(bucket, StoreMode::Add, order, key, value, turn),
@@ -145,13 +145,13 @@ fn put(
     key: Key<'_>,
     value: &mut StoredValue<'_>,
     turn: &mut Turn<'_>,
-) -> Result<Mutation, NoResult> {
-    let condition = order.condition;
-    match value {
+) -> Result<Stored, NoResult> {
+    let (condition, size) = (order.condition, value.size());
+    let mutation = match value {
         StoredValue::Bytes(bytes) => {
             let (meta, value) = (order.meta(bucket, turn), Incoming::plain(bytes));
             let write = Write { mode, vbid: VBID, key, meta, value, condition };
-            operations::store(bucket, write, turn)
+            operations::store(bucket, write, turn)?
         }
         StoredValue::Built(place) => {
             // Before the value is given away: a store that waits keeps it, to be executed again.
@@ -160,9 +160,10 @@ fn put(
             }
             let Some(builder) = place.take() else { return Err(Refused::Contended.into()) };
             let builder = with_expiry(builder, order.meta(bucket, turn).expiry);
-            operations::store_received(bucket, mode, builder, condition, turn)
+            operations::store_received(bucket, mode, builder, condition, turn)?
         }
-    }
+    };
+    Ok(Stored { size, mutation })
 }
 
 /// The item with the expiry of the order that is carried out: it was begun, when its block began to
@@ -183,14 +184,14 @@ fn add_to(
     key: Key<'_>,
     value: &StoredValue<'_>,
     turn: &mut Turn<'_>,
-) -> Result<Mutation, NoResult> {
+) -> Result<Stored, NoResult> {
     let added = Incoming::plain(value.bytes());
     let condition = order.condition;
     let addition = Addition { vbid: VBID, key, placement, added, condition };
     operations::add_to(bucket, addition, turn)
 }
 
-fn count_store(result: &Result<Mutation, NoResult>, cas: Cas, turn: &Turn<'_>) {
+fn count_store(result: &Result<Stored, NoResult>, cas: Cas, turn: &Turn<'_>) {
     let counters = &turn.bucket.commands;
     match result {
         Err(NoResult::Waits) => return,
