@@ -29,11 +29,11 @@ use protocol::request::Stat;
 use super::range_scan::in_background;
 use super::refusals::refuse;
 use crate::buckets::BucketPart;
-use crate::connection::{Connection, Done, Request, Sight, Turn};
+use crate::connection::{Connection, Done, Reply, Request, Turn};
 use crate::privileges::{Need, NeededIn};
 use emitter::Emitter;
 
-pub(super) use emitter::{Form, NoGroup};
+pub(super) use emitter::{Form, Listener, NoGroup};
 
 /// What a group tells of the node; of the bucket, too, if one is selected.
 type OfNode = fn(&mut Emitter<'_, '_>, Option<&BucketPart>);
@@ -123,8 +123,7 @@ pub(super) fn stat(
             if !may_hear(connection, request, (group, argument), turn) {
                 return Done::Answered;
             }
-            let sight = connection.sight();
-            tell(Form::Response(reply), sight, part.as_deref(), (group, argument), turn)
+            tell(listener(connection, reply), part.as_deref(), (group, argument), turn)
         }
         None => Err(NoGroup::Unknown),
     };
@@ -135,6 +134,11 @@ pub(super) fn stat(
     Done::Answered
 }
 
+fn listener(connection: &Connection, reply: Reply) -> Listener {
+    let (sight, is_anonymous) = (connection.sight(), connection.is_anonymous);
+    Listener { form: Form::Response(reply), sight, is_anonymous }
+}
+
 /// A document has been held against its file.
 pub(super) fn checked(
     connection: &Connection,
@@ -143,7 +147,7 @@ pub(super) fn checked(
     turn: &mut Turn<'_>,
 ) {
     let reply = request.reply(connection);
-    let mut emitter = Emitter { form: Form::Response(reply), turn, sight: connection.sight() };
+    let mut emitter = Emitter { listener: listener(connection, reply), turn };
     for (name, value) in told {
         emitter.emit(name, value);
     }
@@ -203,13 +207,12 @@ fn may_hear(
 
 /// Answers the statistics of a group, one after the other.
 pub(super) fn tell(
-    form: Form,
-    sight: Sight,
+    listener: Listener,
     part: Option<&BucketPart>,
     (group, argument): (&str, &str),
     turn: &mut Turn<'_>,
 ) -> Result<(), NoGroup> {
-    let mut emitter = Emitter { form, turn, sight };
+    let mut emitter = Emitter { listener, turn };
     if let Some(tell) = of_name(&NODE_GROUPS, group) {
         tell(&mut emitter, part);
         return Ok(());

@@ -38,15 +38,20 @@ const MEMCACHED_WORDS: [&str; 21] = [
 /// A handshake record of TLS 1.x begins with these.
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
 
-const HTTP_ANSWER: &str = "HTTP/1.1 400 Bad Request\r\n\
-    Content-Type: text/plain\r\nContent-Length: 85\r\nConnection: close\r\n\r\n\
-    This is the data port of a Settee node; HTTP is spoken on its management port (8091)\n";
 /// Fatal: protocol_version.
 const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x46];
-const REDIS_ANSWER: &str =
-    "-ERR this is the data port of a Settee node; it does not speak this protocol\r\n";
-const MEMCACHED_ANSWER: &str = "SERVER_ERROR this port speaks memcached's binary protocol only; \
-    the text protocol has a port of its own (--memcached-port)\r\n";
+const NO_LINES: &str = "SERVER_ERROR this port speaks memcached's binary protocol only; the text \
+    protocol has a port of its own (--memcached-port)\r\n";
+const NO_LINES_BEHIND_FRAMES: &str = "SERVER_ERROR this connection began with a frame of the \
+    binary protocol; lines are for one that begins with a line\r\n";
+
+/// The port at which a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PortKind {
+    Data,
+    /// Where lines are spoken, too, but not behind a frame.
+    Memcached,
+}
 
 impl ForeignProtocol {
     /// Takes a guess. `bytes` are all that has come.
@@ -70,13 +75,23 @@ impl ForeignProtocol {
     }
 
     /// What such a client understands. Nothing is said to strangers.
-    pub(super) fn answer(self) -> &'static [u8] {
-        match self {
-            Self::Http => HTTP_ANSWER.as_bytes(),
-            Self::Tls => &TLS_ALERT,
-            Self::Redis => REDIS_ANSWER.as_bytes(),
-            Self::MemcachedText => MEMCACHED_ANSWER.as_bytes(),
-            Self::Unknown => &[],
+    pub(super) fn answer(self, port: PortKind) -> Vec<u8> {
+        let name = match port {
+            PortKind::Data => "data port",
+            PortKind::Memcached => "memcached port",
+        };
+        match (self, port) {
+            (Self::Http, _) => http_answer(name).into_bytes(),
+            (Self::Tls, _) => TLS_ALERT.to_vec(),
+            (Self::Redis, _) => format!(
+                "-ERR this is the {name} of a Settee node; it does not speak this protocol\r\n"
+            )
+            .into_bytes(),
+            (Self::MemcachedText, PortKind::Data) => NO_LINES.as_bytes().to_vec(),
+            (Self::MemcachedText, PortKind::Memcached) => {
+                NO_LINES_BEHIND_FRAMES.as_bytes().to_vec()
+            }
+            (Self::Unknown, _) => Vec::new(),
         }
     }
 
@@ -90,6 +105,17 @@ impl ForeignProtocol {
             Self::Unknown => "something unknown",
         }
     }
+}
+
+fn http_answer(port: &str) -> String {
+    let body = format!(
+        "This is the {port} of a Settee node; HTTP is spoken on its management port (8091)\n"
+    );
+    let size = body.len();
+    format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {size}\r\n\
+         Connection: close\r\n\r\n{body}"
+    )
 }
 
 /// Whether the first line of `bytes`, of which the end may not have come, is that of a request of
@@ -137,11 +163,5 @@ mod tests {
         ] {
             assert_eq!(ForeignProtocol::recognize(bytes), protocol, "{bytes:?}");
         }
-    }
-
-    #[test]
-    fn the_answer_in_http_has_the_length_that_it_says() {
-        let (head, body) = HTTP_ANSWER.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{}", body.len());
     }
 }

@@ -5,7 +5,7 @@ use platform::redaction::UserData;
 use protocol::{Feature, Frame, FrameError, FrameInfos, FrameLimits, Invalid, Magic, Opcode};
 use protocol::{Parsed, Status, validate};
 
-use super::foreign::ForeignProtocol;
+use super::foreign::{ForeignProtocol, PortKind};
 use super::receive::Receiving;
 use super::request::{Done, Request};
 use super::state::Connection;
@@ -173,7 +173,8 @@ impl Connection {
         let mut protocol = "frames that cannot be";
         if matches!(error, FrameError::UnknownMagic(_)) {
             let foreign = ForeignProtocol::recognize(bytes);
-            turn.output.buffer.extend_from_slice(foreign.answer());
+            let port = if self.is_anonymous { PortKind::Memcached } else { PortKind::Data };
+            turn.output.buffer.extend_from_slice(&foreign.answer(port));
             protocol = foreign.name();
         }
         if let Some(unlogged) = turn.shared.foreign_clients.passes(turn.now.monotonic) {

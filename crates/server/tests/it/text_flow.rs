@@ -333,7 +333,7 @@ fn the_first_byte_decides_what_is_spoken() {
     assert_eq!(http.line(), b"HTTP/1.1 400 Bad Request\r\n");
     let mut redis = TextClient::connected_to(&port);
     redis.send(b"PING\r\n");
-    assert!(redis.line().starts_with(b"-ERR"));
+    assert!(redis.line().starts_with(b"-ERR this is the memcached port of a Settee node"));
     assert!(redis.is_closed());
     let mut noise = TextClient::connected_to(&port);
     noise.send(&[0xff; 24]);

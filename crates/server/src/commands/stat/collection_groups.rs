@@ -71,7 +71,7 @@ fn tell_collections(
 ) -> Result<(), NoGroup> {
     let manifest = part.bucket.manifest();
     let is_told = |(scope, collection): &(&ManifestScope, &ManifestCollection)| {
-        emitter.sight.sees(&scope.name, &collection.name)
+        emitter.listener.sight.sees(&scope.name, &collection.name)
             && wanted.is_none_or(|is_wanted| is_wanted(scope, collection))
     };
     let told: Vec<_> = manifest.collections().filter(is_told).collect();
@@ -103,7 +103,7 @@ fn tell_scopes(
     part: &BucketPart,
     wanted: Option<&dyn Fn(&ManifestScope) -> bool>,
 ) -> Result<(), NoGroup> {
-    let manifest = emitter.sight.seen_of(&part.bucket.manifest());
+    let manifest = emitter.listener.sight.seen_of(&part.bucket.manifest());
     let is_told = |scope: &&ManifestScope| wanted.is_none_or(|is_wanted| is_wanted(scope));
     let told: Vec<_> = manifest.scopes.iter().filter(is_told).collect();
     if told.is_empty() && wanted.is_some() {
@@ -129,7 +129,7 @@ pub(super) fn details(
     part: &BucketPart,
     argument: &str,
 ) -> Result<(), NoGroup> {
-    let manifest = emitter.sight.seen_of(&part.bucket.manifest());
+    let manifest = emitter.listener.sight.seen_of(&part.bucket.manifest());
     let count = manifest.collections().count();
     tell_details(emitter, part, argument, count, |vbucket| details_of(vbucket, &manifest))
 }
@@ -140,7 +140,7 @@ pub(super) fn scopes_details(
     part: &BucketPart,
     argument: &str,
 ) -> Result<(), NoGroup> {
-    let manifest = emitter.sight.seen_of(&part.bucket.manifest());
+    let manifest = emitter.listener.sight.seen_of(&part.bucket.manifest());
     let count = manifest.collections().count().max(manifest.scopes.len());
     tell_details(emitter, part, argument, count, |vbucket| scopes_of(vbucket, &manifest))
 }

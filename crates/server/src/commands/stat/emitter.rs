@@ -17,19 +17,26 @@ pub(crate) enum Form {
     Line,
 }
 
+/// Who is told statistics.
+pub(crate) struct Listener {
+    pub(crate) form: Form,
+    /// Of which scopes and collections it may hear.
+    pub(crate) sight: Sight,
+    /// It came by the memcached port.
+    pub(crate) is_anonymous: bool,
+}
+
 /// Where a group's statistics go.
 pub(crate) struct Emitter<'a, 'b> {
-    pub(super) form: Form,
+    pub(super) listener: Listener,
     pub(super) turn: &'a mut Turn<'b>,
-    /// Of which scopes and collections the user may hear.
-    pub(super) sight: Sight,
 }
 
 impl Emitter<'_, '_> {
     /// Answers one statistic.
     pub(super) fn emit(&mut self, name: &str, value: impl std::fmt::Display) {
         let value = value.to_string();
-        let reply = match self.form {
+        let reply = match self.listener.form {
             Form::Response(reply) => reply,
             Form::Line => return statistic(&mut self.turn.output.buffer, name, &value),
         };

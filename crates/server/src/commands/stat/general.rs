@@ -94,7 +94,9 @@ pub(super) fn settings(emitter: &mut Emitter<'_, '_>, part: Option<&BucketPart>)
     emitter.emit("num_threads", shared.mailboxes.count());
     emitter.emit("maxconns", shared.options.limits.connections_max);
     emitter.emit("item_size_max", document::limits::VALUE_SIZE_MAX);
-    emitter.emit("binding_protocol", "binary");
+    // At the memcached port the first byte of a connection decides.
+    let protocol = if emitter.listener.is_anonymous { "auto-negotiate" } else { "binary" };
+    emitter.emit("binding_protocol", protocol);
     emitter.emit("cas_enabled", "yes");
     emitter.emit("flush_enabled", if has_flush { "yes" } else { "no" });
 }

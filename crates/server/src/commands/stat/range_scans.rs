@@ -19,8 +19,8 @@ pub(super) fn range_scans(
     let manifest = part.bucket.manifest();
     // Its name is how it is gone on with.
     let sees = |scan: &OpenScan| match manifest.collection_of_id(scan.collection) {
-        Some((scope, collection)) => emitter.sight.sees(&scope.name, &collection.name),
-        None => matches!(emitter.sight, Sight::All),
+        Some((scope, collection)) => emitter.listener.sight.sees(&scope.name, &collection.name),
+        None => matches!(emitter.listener.sight, Sight::All),
     };
     let is_wanted = |scan: &&OpenScan| only.is_none_or(|vbid| vbid == scan.vbid);
     let shown: Vec<_> =

@@ -11,7 +11,7 @@ use super::executed::{Executed, line, outcome};
 use super::refusals::{refuse, server_error, wrong};
 use crate::buckets::BucketPart;
 use crate::commands::admin::{FlushOrder, order_flush};
-use crate::commands::stat::{Form, NOT_IN_MANIFEST, NoGroup, TOO_MUCH, tell};
+use crate::commands::stat::{Form, Listener, NOT_IN_MANIFEST, NoGroup, TOO_MUCH, tell};
 use crate::connection::{Sight, Turn};
 
 /// The group whose answer is a word: it begins counters anew, as far as there are any that do.
@@ -27,7 +27,8 @@ pub(super) fn stats(part: &Arc<BucketPart>, asked: &[u8], turn: &mut Turn<'_>) -
     let asked = asked.trim_matches(BLANK);
     let (group, argument) = asked.split_once(BLANK).unwrap_or((asked, ""));
     let asked = (group, argument.trim_start_matches(BLANK));
-    match tell(Form::Line, Sight::All, Some(part), asked, turn) {
+    let listener = Listener { form: Form::Line, sight: Sight::All, is_anonymous: true };
+    match tell(listener, Some(part), asked, turn) {
         Ok(()) if group == RESET => outcome(TextOutcome::Reset, Reply::Wanted, turn),
         Ok(()) => line(answer::END, turn),
         // The port has a bucket; and what it reads of files for is no group of memcached's.
