@@ -103,13 +103,21 @@ impl Hub {
         self.lock_producers().values().cloned().collect()
     }
 
-    /// A producer opens. One that has the same name is to close.
-    pub(crate) fn enter(&self, producer: &Arc<ProducerShared>) {
-        let name = producer.name().to_owned();
+    /// A producer opens. One that has the same name is to close. `false`, and nothing is done, where
+    /// that may be a node's and this one may not: replicas would be cut off by whoever may read.
+    pub(crate) fn enter(&self, producer: &Arc<ProducerShared>) -> bool {
+        let name = producer.name();
         // Under both locks: of two connections that open at once one finds the other.
         let mut relays = self.lock_relays();
-        let older = self.lock_producers().insert(name.clone(), Arc::clone(producer));
-        let relay = relays.remove(&name);
+        let mut producers = self.lock_producers();
+        let is_nodes = relays.contains_key(name)
+            || producers.get(name).is_some_and(|older| older.may_be_nodes());
+        if is_nodes && !producer.may_be_nodes() {
+            return false;
+        }
+        let older = producers.insert(name.to_owned(), Arc::clone(producer));
+        let relay = relays.remove(name);
+        drop(producers);
         drop(relays);
         if let Some(older) = older {
             older.supersede();
@@ -117,6 +125,7 @@ impl Hub {
         if let Some(relay) = relay {
             relay.supersede();
         }
+        true
     }
 
     /// A producer has gone.
@@ -129,7 +138,8 @@ impl Hub {
         }
     }
 
-    /// A relayed connection opens. One that has the same name is to close.
+    /// A relayed connection opens. One that has the same name is to close. It may be a node's, as
+    /// nobody else receives.
     pub(crate) fn enter_relay(&self, relay: &Arc<RelayShared>) {
         let name = relay.name().to_owned();
         let mut relays = self.lock_relays();

@@ -112,9 +112,9 @@ const fn need(opcode: Opcode) -> Need {
         DcpOpen | DcpCloseStream | DcpNoop | DcpControl => {
             Need::one(Bucket, &[DcpProducer, DcpConsumer])
         }
-        DcpStreamReq | DcpGetFailoverLog | DcpBufferAck | DcpSeqnoAcknowledged => {
-            Need::all(Bucket, &[DcpProducer])
-        }
+        DcpStreamReq | DcpGetFailoverLog | DcpBufferAck => Need::all(Bucket, &[DcpProducer]),
+        // Durable writes are acknowledged by it.
+        DcpSeqnoAcknowledged => Need::all(Bucket, &[DcpProducer, NodeSupervisor]),
         DcpAddStream | DcpStreamEnd | DcpSnapshotMarker | DcpMutation | DcpDeletion
         | DcpExpiration | DcpSetVbucketState | DcpSystemEvent | DcpPrepare | DcpCommit
         | DcpAbort | DcpSeqnoAdvanced | DcpOsoSnapshot | DcpCacheTransfer | DcpCacheTransferEnd => {

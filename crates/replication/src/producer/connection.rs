@@ -37,6 +37,8 @@ pub struct Opening {
     pub pool: ExecutorPool,
     /// What the client calls the connection.
     pub name: String,
+    /// Whether the client may be a node: others do not take its name.
+    pub may_be_nodes: bool,
     /// How it was opened.
     pub flags: OpenFlags,
     /// What HELLO has agreed on.
@@ -70,12 +72,15 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// A producer without streams. One of the same name is closed.
-    pub fn open(opening: Opening) -> Self {
-        let Opening { bucket, hub, pool, name, flags, features, now, wake } = opening;
-        let shared = Arc::new(ProducerShared::new(name, wake));
-        hub.enter(&shared);
-        Self {
+    /// A producer without streams. One of the same name is closed; `None` if that may be a node's,
+    /// and this may not.
+    pub fn open(opening: Opening) -> Option<Self> {
+        let Opening { bucket, hub, pool, name, may_be_nodes, flags, features, now, wake } = opening;
+        let shared = Arc::new(ProducerShared::new(name, may_be_nodes, wake));
+        if !hub.enter(&shared) {
+            return None;
+        }
+        Some(Self {
             backfills: Backfills::new(bucket.clone(), Arc::clone(&shared)),
             pool,
             bucket,
@@ -91,7 +96,7 @@ impl Producer {
             is_ready: Set::default(),
             takeovers: Vec::new(),
             is_closing: false,
-        }
+        })
     }
 
     /// Whether the connection is to be closed, once everything is sent.

@@ -14,6 +14,7 @@ use super::stream_key::StreamKey;
 /// The part of a producer that any thread may call.
 pub(crate) struct ProducerShared {
     name: String,
+    may_be_nodes: bool,
     news: Mutex<News>,
     /// Somebody has woken the owner, who has not looked yet: at most one wake is under way.
     is_awake: AtomicBool,
@@ -35,9 +36,10 @@ pub(super) struct News {
 }
 
 impl ProducerShared {
-    pub(super) fn new(name: String, wake: Box<dyn Fn() + Send + Sync>) -> Self {
+    pub(super) fn new(name: String, may_be_nodes: bool, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         Self {
             name,
+            may_be_nodes,
             news: Mutex::default(),
             is_awake: AtomicBool::new(false),
             is_superseded: AtomicBool::new(false),
@@ -49,6 +51,11 @@ impl ProducerShared {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it may be a node's.
+    pub(crate) fn may_be_nodes(&self) -> bool {
+        self.may_be_nodes
     }
 
     /// What it has done.

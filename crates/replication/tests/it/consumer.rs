@@ -134,13 +134,15 @@ impl Consumer {
                 hub: machine.hub.clone(),
                 pool: machine.driver.pool().clone(),
                 name: name.to_owned(),
+                may_be_nodes: true,
                 flags: OpenFlags(flags),
                 features,
                 now: machine.clock.now(),
                 wake: Box::new(move || {
                     woken.fetch_add(1, Ordering::Relaxed);
                 }),
-            }),
+            })
+            .expect("a node takes any name"),
             wakes,
             room: Room { bytes: Vec::new(), bytes_max: usize::MAX },
             streams: BTreeMap::new(),

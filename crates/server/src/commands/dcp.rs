@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use auth::{Privilege, PrivilegeSet};
 use bucket::Refused;
-use protocol::dcp::{Envelope, Message, OpenFlags, StreamSelection};
+use protocol::dcp::{Envelope, Message, OpenFlags, StreamFlags, StreamSelection};
 use protocol::{Feature, Status};
 use replication::{Answer, Opening, Producer, RelayOpening};
 
@@ -76,16 +76,22 @@ pub(super) fn open(
         connection.open_relay(opening, turn);
         return Done::Answered;
     }
-    connection.producer = Some(Box::new(Producer::open(Opening {
+    let opened = Producer::open(Opening {
         bucket: part.bucket.clone(),
         hub: part.hub.clone(),
         pool: turn.shared.pool.clone(),
         name,
+        may_be_nodes: connection.privileges().contains(Privilege::NodeSupervisor),
         flags: open.flags,
         features: connection.features,
         now: turn.now.monotonic,
         wake: Box::new(move || mailboxes.wake(worker, token)),
-    })));
+    });
+    let Some(producer) = opened else {
+        reply.fail(turn, Status::Eaccess, "an administrator's connection has this name");
+        return Done::Answered;
+    };
+    connection.producer = Some(Box::new(producer));
     reply.done(turn);
     Done::Answered
 }
@@ -97,6 +103,41 @@ fn opened_with(flags: OpenFlags) -> Privilege {
     } else {
         Privilege::DcpConsumer
     }
+}
+
+/// Whether the user may say so; answered when it may not. A reader of streams is no node: what it
+/// says makes no durable write count as held, and has no vBucket handed over.
+fn may_say(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    message: &Message<'_>,
+    turn: &mut Turn<'_>,
+) -> bool {
+    let is_of_nodes = match message {
+        Message::Control { key, .. } => *key == b"consumer_name",
+        Message::StreamRequest(stream) => stream.flags.contains(StreamFlags::TAKEOVER),
+        _ => false,
+    };
+    if is_of_nodes && !connection.privileges().contains(Privilege::NodeSupervisor) {
+        refuse_without(Privilege::NodeSupervisor, connection, request, turn);
+        return false;
+    }
+    match message {
+        Message::StreamRequest(stream) => may_stream(connection, request, stream.value, turn),
+        _ => true,
+    }
+}
+
+/// Answers that the user has not the privilege in the bucket.
+fn refuse_without(
+    privilege: Privilege,
+    connection: &Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) {
+    let all = PrivilegeSet::of(&[privilege]);
+    let need = Need { place: NeededIn::Bucket, all, one: PrivilegeSet::NONE };
+    connection.refuse_privilege(&need, request, turn);
 }
 
 /// Whether the user may receive all that a stream selects; answered when it may not.
@@ -130,9 +171,7 @@ fn may_stream(
             return true;
         }
     }
-    let all = PrivilegeSet::of(&[Privilege::DcpStream]);
-    let need = Need { place: NeededIn::Bucket, all, one: PrivilegeSet::NONE };
-    connection.refuse_privilege(&need, request, turn);
+    refuse_without(Privilege::DcpStream, connection, request, turn);
     false
 }
 
@@ -156,9 +195,7 @@ pub(super) fn message(
             return Done::Answered;
         }
     };
-    if let Message::StreamRequest(stream) = &message
-        && !may_stream(connection, request, stream.value, turn)
-    {
+    if !may_say(connection, request, &message, turn) {
         return Done::Answered;
     }
     let Some(producer) = &mut connection.producer else { return Done::Close };

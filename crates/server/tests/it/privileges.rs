@@ -450,6 +450,50 @@ fn a_stream_needs_the_right_to_all_that_it_selects() {
 }
 
 #[test]
+fn who_receives_streams_is_no_node() {
+    with_ports(|port| {
+        put_user(port, "streamer", "data_dcp_reader[default]");
+        let open =
+            |name: &str| frame(0x50).extras(&[0, 0, 0, 0, 0, 0, 0, 0x25]).key(name.as_bytes());
+        let opened = |mut client: Client| {
+            assert_eq!(select(&mut client, "default"), 0);
+            assert_eq!(client.ask(open("c")).status, 0);
+            for key in ["enable_noop", "enable_sync_writes"] {
+                let control = frame(0x5e).key(key.as_bytes()).value(b"true");
+                assert_eq!(client.ask(control).status, 0, "{key}");
+            }
+            client
+        };
+        let stream = |flags: u8| {
+            let mut extras = [0; 48];
+            extras[3] = flags;
+            extras[16..24].fill(0xff);
+            frame(0x53).extras(&extras).opaque(7)
+        };
+        let name = || frame(0x5e).key(b"consumer_name").value(b"n_1");
+        let acknowledged = || frame(0x61).extras(&[0; 8]).opaque(7);
+        let takeover = 1;
+
+        let mut reader = opened(log_in(port, "streamer", &[XERROR, COLLECTIONS, JSON]));
+        for request in [name(), stream(takeover), acknowledged()] {
+            assert_eq!(reader.ask(request).status, EACCESS);
+        }
+        assert_eq!(reader.ask(stream(0)).status, 0, "streams of prepares are for everybody");
+
+        let mut node = opened(port.client(&[XERROR, COLLECTIONS, JSON]));
+        assert_eq!(node.ask(name()).status, 0);
+        node.send(&acknowledged().bytes());
+        assert_eq!(node.ask(stream(takeover)).status, 0);
+        assert!(reader.is_closed(), "its name is a node's now");
+
+        let mut reader = log_in(port, "streamer", &[XERROR, COLLECTIONS, JSON]);
+        assert_eq!(select(&mut reader, "default"), 0);
+        assert_eq!(reader.ask(open("c")).status, EACCESS, "nodes keep their names");
+        assert_eq!(reader.ask(open("d")).status, 0);
+    });
+}
+
+#[test]
 fn users_are_read_again_when_an_administrator_asks_and_privileges_have_names() {
     with_ports(|port| {
         let mut client = port.client(&[XERROR]);

@@ -165,11 +165,13 @@ impl ProducerPlay {
             hub: machine.hub.clone(),
             pool: machine.driver.pool().clone(),
             name: line.word(0).to_owned(),
+            may_be_nodes: true,
             flags: OpenFlags(u32::try_from(line.number_in("flags").unwrap_or(1)).unwrap()),
             features,
             now: machine.clock.now(),
             wake: Box::new(|| {}),
-        });
+        })
+        .expect("a node takes any name");
         let has_collections = features.contains(Feature::Collections);
         self.current = self.peers.len();
         self.peers.push(Peer { producer, has_collections, is_closed: false });
