@@ -121,6 +121,15 @@ impl VbucketSlot {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same, unless somebody holds that right: then `None`.
+    pub(crate) fn try_lock_history(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.history.try_lock() {
+            Ok(history) => Some(history),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// The right to hand over batches of the vBucket.
     pub(crate) fn lock_file(&self) -> MutexGuard<'_, ()> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,7 @@
 //! Files follow the journal: how urgent that is, and how one is brought up to date.
 
 use std::cell::Cell;
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use document::Vbid;
@@ -10,7 +11,7 @@ use vbucket::{Effect, Vbucket};
 
 use super::apply_pace::{self, ApplyPressure};
 use super::write_gate::WritePath;
-use crate::core::{BucketCore, micros};
+use crate::core::{BucketCore, VbucketSlot, micros};
 
 impl BucketCore {
     /// There is more in the journal: whoever is to bring it to the files hears of it.
@@ -83,7 +84,22 @@ impl BucketCore {
     /// Those of [`storage::Store::apply`], which are noted and logged here.
     pub(crate) fn apply(&self, vbid: Vbid) -> Result<(), StorageError> {
         let Some(slot) = self.slot(vbid) else { return Ok(()) };
-        let history = slot.lock_history();
+        self.apply_under(slot.lock_history(), slot, vbid)
+    }
+
+    /// The same, unless that has to wait for others that write the file or change the vBucket's
+    /// history: then `None`.
+    pub(super) fn try_apply(&self, vbid: Vbid) -> Option<Result<(), StorageError>> {
+        let Some(slot) = self.slot(vbid) else { return Some(Ok(())) };
+        Some(self.apply_under(slot.try_lock_history()?, slot, vbid))
+    }
+
+    fn apply_under(
+        &self,
+        history: MutexGuard<'_, ()>,
+        slot: &VbucketSlot,
+        vbid: Vbid,
+    ) -> Result<(), StorageError> {
         let started = self.clock.now();
         match self.store.apply(vbid) {
             Ok(None) => {}

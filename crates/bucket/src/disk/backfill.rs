@@ -79,6 +79,32 @@ impl Bucket {
             return Ok(core.backfill_from_memory(vbid, after, order));
         }
         core.apply(vbid)?;
+        self.backfill_from_file(vbid, after, order)
+    }
+
+    /// The same, unless others are writing the vBucket's file, or change its history: then `None`,
+    /// rather than a wait that is as long as that takes them.
+    pub fn try_begin_backfill(
+        &self,
+        vbid: Vbid,
+        after: Seqno,
+        order: BackfillOrder,
+    ) -> Option<Result<Option<Backfill>, StorageError>> {
+        let core = &self.0;
+        if !core.has_files() {
+            return Some(Ok(core.backfill_from_memory(vbid, after, order)));
+        }
+        let applied = core.try_apply(vbid)?;
+        Some(applied.and_then(|()| self.backfill_from_file(vbid, after, order)))
+    }
+
+    fn backfill_from_file(
+        &self,
+        vbid: Vbid,
+        after: Seqno,
+        order: BackfillOrder,
+    ) -> Result<Option<Backfill>, StorageError> {
+        let core = &self.0;
         let Some(view) = core.store.view(vbid)? else {
             let facts = BackfillFacts::default();
             return Ok(Some(Backfill { facts, source: Source::Nothing }));

@@ -150,12 +150,21 @@ impl Task for Reader {
 }
 
 impl Reader {
-    /// Begins backfills that wait, as many as may run.
+    /// Begins backfills that wait, as many as may run. While anything can be read nothing waits for
+    /// a file that is being written, which may take as long as its writer is kept from the CPU.
     fn fill_up(&mut self) {
         self.active.retain(|active| !active.job.feed.is_cancelled());
         let is_sequential = self.backfills.is_sequential.load(Ordering::Relaxed);
         let active_max = if is_sequential { 1 } else { ACTIVE_MAX };
-        while self.active.len() < active_max {
+        let waiting_count = self.backfills.lock().len();
+        for _ in 0..waiting_count {
+            if self.active.len() >= active_max {
+                break;
+            }
+            let Some(job) = self.backfills.lock().pop_front() else { break };
+            self.active.extend(self.backfills.try_open(job));
+        }
+        while self.active.is_empty() {
             let Some(job) = self.backfills.lock().pop_front() else { return };
             self.active.extend(self.backfills.open(job));
         }
@@ -168,7 +177,28 @@ impl Backfills {
         if job.feed.is_cancelled() {
             return None;
         }
-        match self.bucket.begin_backfill(job.vbid, job.after, job.order) {
+        let begun = self.bucket.begin_backfill(job.vbid, job.after, job.order);
+        self.begin_reading(job, begun)
+    }
+
+    /// The same; a file that is being written is the last of those that wait.
+    fn try_open(&self, job: Job) -> Option<Active> {
+        if job.feed.is_cancelled() {
+            return None;
+        }
+        let Some(begun) = self.bucket.try_begin_backfill(job.vbid, job.after, job.order) else {
+            self.lock().push_back(job);
+            return None;
+        };
+        self.begin_reading(job, begun)
+    }
+
+    fn begin_reading(
+        &self,
+        job: Job,
+        begun: Result<Option<Backfill>, StorageError>,
+    ) -> Option<Active> {
+        match begun {
             Ok(Some(backfill)) => {
                 job.feed.begin(backfill.facts());
                 Some(Active { job, backfill })

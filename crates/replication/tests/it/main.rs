@@ -1,6 +1,7 @@
 //! Streams of buckets on simulated disks, clocks and threads.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
+mod busy_file;
 mod consumer;
 mod durability;
 mod memory;

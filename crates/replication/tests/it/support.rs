@@ -9,7 +9,7 @@ use bucket::{Persistence, PersistenceMode, Refused, Session, Surroundings, Write
 use document::{DurabilityLevel, KeyBuf, Seqno, Vbid};
 use executor::DeterministicPool;
 use platform::simulated::SimulatedFiles;
-use platform::{Clock, Entropy, WallTime};
+use platform::{Clock, Entropy, Files, WallTime};
 use replication::Hub;
 use vbucket::{SyncWriteEnd, SyncWriteRequest, Waiter, WriteCondition, Written};
 
@@ -79,12 +79,16 @@ impl Machine {
     }
 
     pub(crate) fn with(config: BucketConfig) -> Self {
+        Self::on(Arc::new(SimulatedFiles::new()), config)
+    }
+
+    pub(crate) fn on(files: Arc<dyn Files>, config: BucketConfig) -> Self {
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let driver = DeterministicPool::new(clock.clone(), 1);
         let committed = Arc::<Committed>::default();
         let surroundings = Surroundings {
             clock: clock.clone(),
-            files: Arc::new(SimulatedFiles::new()),
+            files,
             pool: driver.pool().clone(),
             completions: committed.clone(),
             entropy: Entropy::simulated(7),
