@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bucket::BackfillOrder;
+use bucket::{BackfillOrder, BucketType};
 use document::{Seqno, Vbid, VbucketState};
 use platform::Instant;
 use protocol::Status;
@@ -119,7 +119,8 @@ impl Producer {
         let node = self.settings.consumer_name.as_deref().filter(|_| is_replica);
         let has_room = self.bucket.has_room_to_backfill();
         let tenure = self.settings.cursor_tenure();
-        let asker = Asker { cursor_name: &cursor_name, tenure, node, has_room };
+        let has_files = self.bucket.bucket_type() != BucketType::Ephemeral;
+        let asker = Asker { cursor_name: &cursor_name, tenure, node, has_room, has_files };
         let granted = self.bucket.on_vbucket(vbid, |vbucket, _, effects| {
             stream_request::grant(vbucket, &checked, asker, effects)
         });

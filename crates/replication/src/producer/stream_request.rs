@@ -150,6 +150,8 @@ pub(super) struct Asker<'a> {
     /// A node that holds durable writes from now on: replicas come however short memory is.
     pub(super) node: Option<&'a str>,
     pub(super) has_room: bool,
+    /// Whether the bucket has files: what is read of another one is in memory, all of it.
+    pub(super) has_files: bool,
 }
 
 /// Decides, and takes a place in the log for a stream that is granted.
@@ -159,7 +161,7 @@ pub(super) fn grant(
     asker: Asker<'_>,
     effects: &mut Vec<Effect>,
 ) -> Result<Granted, Answer> {
-    let Asker { cursor_name, tenure, node, has_room } = asker;
+    let Asker { cursor_name, tenure, node, has_room, has_files } = asker;
     // Once more: the lock was let go of since, and role and high seqno may have changed.
     let request = check_role(vbucket, checked.request)?;
     let filter = filter_of(vbucket, checked)?;
@@ -183,7 +185,7 @@ pub(super) fn grant(
         end = high;
     }
     if flags.contains(StreamFlags::DISK_ONLY) {
-        end = vbucket.persisted_seqno();
+        end = if has_files { vbucket.persisted_seqno() } else { high };
     }
     if start > end || start > high {
         return Err(Answer::Fail(Status::Erange, "the stream begins behind what there is"));
