@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use document::{Item, Map, Seqno, Vbid};
+use document::{CollectionId, Item, Map, Seqno, Vbid};
 use storage::{FileView, StorageError};
 use vbucket::{ItemAction, Vbucket, VisitPosition};
 
@@ -25,6 +25,8 @@ pub struct BackfillFacts {
     pub snapshot_end: Seqno,
     /// The last visible seqno.
     pub max_visible: Seqno,
+    /// The last seqno of the default collection.
+    pub default_high: Seqno,
     /// Up to here prepares are completed.
     pub high_completed: Seqno,
     /// Up to here all prepares are held.
@@ -131,6 +133,7 @@ fn facts_of(view: &FileView) -> Result<BackfillFacts, StorageError> {
         high,
         snapshot_end: high,
         max_visible: high,
+        default_high: view.collection_high_seqno(CollectionId::DEFAULT)?,
         purge: view.purge_seqno(),
         ..BackfillFacts::default()
     };
@@ -276,6 +279,7 @@ fn facts_of_memory(vbucket: &Vbucket) -> BackfillFacts {
         high,
         snapshot_end: vbucket.stream_position().snapshot_end.max(high),
         max_visible: vbucket.max_visible_seqno(),
+        default_high: vbucket.collection_high_seqno(CollectionId::DEFAULT).unwrap_or_default(),
         high_completed: vbucket.high_completed_seqno(),
         high_prepared: vbucket.high_prepared_seqno(),
         purge: vbucket.stream_purge_seqno(),

@@ -146,7 +146,13 @@ impl Snapshots {
         let last = items.iter().rfind(visible).map(Item::seqno).unwrap_or_default();
         // What another node has said of its snapshot is not taken for granted.
         let visible_end = snapshot.visible_end.max(last);
-        let end = if announces_all { snapshot.end } else { visible_end };
+        let end = match announces_all {
+            true => snapshot.end,
+            // What is visible behind it is of other collections: it would never come, and neither
+            // would a message that ends the snapshot.
+            false if through >= visible_end => last,
+            false => visible_end,
+        };
         let end = end.max(self.owed_end);
         let is_new = self.checkpoint != Some(checkpoint_id);
         let has_news = !items.is_empty() || (announces_all && covered > self.read_through);
@@ -185,8 +191,12 @@ impl Snapshots {
         // consumer.
         self.checkpoint = None;
         let announces_all = self.policy.has_sync_writes || self.policy.has_collections;
-        let end =
-            if announces_all { disk.snapshot_end } else { disk.max_visible.min(disk.snapshot_end) };
+        let end = match announces_all {
+            true => disk.snapshot_end,
+            false if disk.high == disk.snapshot_end => disk.max_visible.min(disk.default_high),
+            // More of it comes from the log.
+            false => disk.max_visible.min(disk.snapshot_end),
+        };
         let end = end.max(self.owed_end);
         if end <= self.read_through || self.is_over {
             return;

@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use document::{Item, Seqno};
+use document::{CollectionId, Item, Seqno};
 
 use crate::error::StorageError;
-use crate::records::disk_document;
 use crate::records::vbucket_record::VbucketRecord;
+use crate::records::{collection_statistics, disk_document};
 use crate::store::vbucket_file::Snapshot;
 
 /// One state of a file. It stays readable whatever is committed, compacted or deleted after it, and
@@ -27,6 +27,13 @@ impl FileView {
     /// Tombstones up to here may have been purged.
     pub fn purge_seqno(&self) -> Seqno {
         Seqno(self.0.header.purge_seqno)
+    }
+
+    /// The last seqno of a document of the collection.
+    pub fn collection_high_seqno(&self, collection: CollectionId) -> Result<Seqno, StorageError> {
+        let mut reader = self.0.file.reader(&self.0.header);
+        let statistics = collection_statistics::read(&mut reader, collection)?;
+        Ok(Seqno(statistics.high_seqno))
     }
 
     /// What the vBucket remembers beside its documents.

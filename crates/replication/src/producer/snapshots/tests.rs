@@ -131,7 +131,8 @@ fn run(policy: Policy, start: u64, end: u64, reads: Vec<Read>) -> String {
 
 fn disk(high: u64, max_visible: u64) -> BackfillFacts {
     let (high, max_visible) = (Seqno(high), Seqno(max_visible));
-    BackfillFacts { high, snapshot_end: high, max_visible, ..BackfillFacts::default() }
+    let default_high = high;
+    BackfillFacts { high, snapshot_end: high, max_visible, default_high, ..Default::default() }
 }
 
 #[test]
@@ -167,6 +168,28 @@ fn who_knows_no_durable_writes_sees_what_is_visible() {
     assert_eq!(run(COLLECTIONS, 0, u64::MAX, reads()), told);
     let all = "[0..2 mc v1] 1 2 [3..3 mc v3] 3 [4..4 mc v3] 4 [5..6 mc v6] 5 6";
     assert_eq!(run(REPLICA, 0, u64::MAX, reads()), all);
+}
+
+#[test]
+fn who_knows_no_collections_has_snapshots_whole_that_end_with_others() {
+    let with_others = |mut section: LogSection, visible_end| {
+        section.snapshot.visible_end = Seqno(visible_end);
+        section
+    };
+    let reads = || {
+        vec![
+            Read::Disk(BackfillFacts { default_high: Seqno(2), ..disk(4, 4) }, "1 2"),
+            // Of a snapshot that is read in parts nobody knows what the next one has.
+            Read::Log(with_others(section(1, 5, 8, "5"), 8), 6),
+            Read::Log(with_others(section(1, 5, 8, "7"), 8), 8),
+            Read::Log(with_others(section(2, 9, 12, "10"), 12), 12),
+            Read::Log(with_others(section(2, 9, 13, "13"), 13), 13),
+        ]
+    };
+    let all = "[0..2 dc] 1* 2* [5..8 mc] 5 7 [9..10 mc] 10 [13..13 m] 13";
+    assert_eq!(run(PLAIN, 0, u64::MAX, reads()), all);
+    let nothing = vec![Read::Disk(BackfillFacts { default_high: Seqno(0), ..disk(4, 4) }, "")];
+    assert_eq!(run(PLAIN, 0, u64::MAX, nothing), "");
 }
 
 #[test]
