@@ -5,4 +5,4 @@ mod feed;
 mod manager;
 
 pub(crate) use feed::{Fed, Feed};
-pub(crate) use manager::{Backfills, size_of_item};
+pub(crate) use manager::{Backfills, UnsentOfAll, size_of_item};

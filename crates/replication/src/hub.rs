@@ -8,6 +8,7 @@ use bucket::{Bucket, StreamObserver};
 use document::{Seqno, Vbid, VbucketState};
 use vbucket::checkpoint::CursorId;
 
+use crate::backfill::UnsentOfAll;
 use crate::consumer::Reservations;
 use crate::producer::ProducerShared;
 use crate::relay::{RelayShared, RelayStatus};
@@ -26,6 +27,7 @@ pub struct Hub {
     /// What tells the replicator of the bucket, once there is one.
     replicator: OnceLock<Arc<BucketInbox>>,
     reservations: Arc<Reservations>,
+    unsent: Arc<UnsentOfAll>,
 }
 
 #[derive(Clone)]
@@ -50,6 +52,7 @@ impl Hub {
             relays: Mutex::default(),
             replicator: OnceLock::new(),
             reservations: Arc::default(),
+            unsent: Arc::default(),
         })
     }
 
@@ -176,6 +179,11 @@ impl Hub {
     /// Who has the bucket's vBuckets receive.
     pub(crate) fn reservations(&self) -> &Arc<Reservations> {
         &self.reservations
+    }
+
+    /// What all producers have read ahead.
+    pub(crate) fn unsent(&self) -> &Arc<UnsentOfAll> {
+        &self.unsent
     }
 
     fn lock_relays(&self) -> MutexGuard<'_, BTreeMap<String, Arc<RelayShared>>> {

@@ -1,7 +1,7 @@
 //! The backfills of one connection: a few at a time, one portion after the other.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,11 @@ static BACKFILL: TaskName = TaskName::new("BackfillManagerTask", TaskKind::Reade
 
 /// Bytes that a connection's backfills have read and not sent, at most, and a portion more.
 const UNSENT_BYTES_MAX: u64 = 20 << 20;
+/// Part of the bucket's quota that all its connections together may have read and not sent. Of each
+/// there may be a portion beside that, so that all go on.
+const UNSENT_QUOTA_DIVISOR: u64 = 10;
+/// How often a connection looks whether others have sent.
+const CROWD_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of a portion.
 const PORTION_BYTES: usize = 256 << 10;
 /// Files of a connection that are read at the same time, at most.
@@ -26,9 +31,14 @@ const ACTIVE_MAX: usize = 16;
 /// A run ends after this long, so that others of its kind have their turn.
 const RUN_DURATION_MAX: Duration = Duration::from_millis(25);
 
+/// Bytes that all connections of a bucket have read from files and not sent.
+#[derive(Default)]
+pub(crate) struct UnsentOfAll(AtomicU64);
+
 /// What a connection wants to be read.
 pub(crate) struct Backfills {
     bucket: Bucket,
+    unsent_of_all: Arc<UnsentOfAll>,
     producer: Arc<ProducerShared>,
     waiting: Mutex<VecDeque<Job>>,
     /// One file after the other, rather than a few at a time.
@@ -55,9 +65,14 @@ struct Reader {
 }
 
 impl Backfills {
-    pub(crate) fn new(bucket: Bucket, producer: Arc<ProducerShared>) -> Arc<Self> {
+    pub(crate) fn new(
+        bucket: Bucket,
+        unsent_of_all: Arc<UnsentOfAll>,
+        producer: Arc<ProducerShared>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             bucket,
+            unsent_of_all,
             producer,
             waiting: Mutex::default(),
             is_sequential: AtomicBool::new(false),
@@ -96,13 +111,41 @@ impl Backfills {
         if bytes == 0 {
             return;
         }
-        let before = self.producer.backfill_bytes().fetch_sub(bytes, Ordering::AcqRel);
-        assert!(before >= bytes, "what is sent was read before");
+        let (before, of_all) = self.give_back(bytes);
         let low = UNSENT_BYTES_MAX / 2;
-        // Only whoever takes it across the mark wakes: one wake, not one for each message.
-        if before >= low && before - bytes < low {
+        // Only whoever takes it across a mark wakes: one wake, not one for each message.
+        let is_low = before >= low && before - bytes < low;
+        // Crowded out, it waits for that.
+        let has_nothing = before == bytes && of_all >= self.unsent_of_all_max();
+        if is_low || has_nothing {
             self.wake();
         }
+    }
+
+    /// Bytes that are read from now on.
+    fn take_up(&self, bytes: u64) {
+        self.unsent_of_all.0.fetch_add(bytes, Ordering::AcqRel);
+        self.producer.backfill_bytes().fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    /// Bytes that are held no more. Returns what the connection had before, and what all have now.
+    fn give_back(&self, bytes: u64) -> (u64, u64) {
+        let before = self.producer.backfill_bytes().fetch_sub(bytes, Ordering::AcqRel);
+        assert!(before >= bytes, "what is sent was read before");
+        let of_all = self.unsent_of_all.0.fetch_sub(bytes, Ordering::AcqRel);
+        assert!(of_all >= bytes, "what a connection has read, all have");
+        (before, of_all - bytes)
+    }
+
+    fn unsent_of_all_max(&self) -> u64 {
+        self.bucket.memory_quota_bytes() / UNSENT_QUOTA_DIVISOR
+    }
+
+    /// Whether all connections together have read so much that this one is to wait, and has what to
+    /// send meanwhile.
+    fn is_crowded_out(&self) -> bool {
+        self.producer.backfill_bytes().load(Ordering::Acquire) > 0
+            && self.unsent_of_all.0.load(Ordering::Acquire) >= self.unsent_of_all_max()
     }
 
     /// Ends everything: the connection is gone.
@@ -136,6 +179,9 @@ impl Task for Reader {
             // Who sends wakes this task when half of it is gone.
             if backfills.producer.backfill_bytes().load(Ordering::Acquire) >= UNSENT_BYTES_MAX {
                 return Next::Sleep;
+            }
+            if backfills.is_crowded_out() {
+                return Next::SleepFor(CROWD_LOOK_INTERVAL);
             }
             self.fill_up();
             let Some(active) = self.active.pop_front() else { return Next::Sleep };
@@ -221,10 +267,10 @@ impl Backfills {
         let has_more = active.backfill.read(PORTION_BYTES, &mut items);
         let bytes: u64 = items.iter().map(size_of_item).sum();
         // Counted before anybody can send it.
-        self.producer.backfill_bytes().fetch_add(bytes, Ordering::AcqRel);
+        self.take_up(bytes);
         let job = &active.job;
         if !job.feed.push(items) {
-            self.producer.backfill_bytes().fetch_sub(bytes, Ordering::AcqRel);
+            self.give_back(bytes);
             return None;
         }
         match has_more {

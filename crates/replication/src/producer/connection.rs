@@ -81,7 +81,11 @@ impl Producer {
             return None;
         }
         Some(Self {
-            backfills: Backfills::new(bucket.clone(), Arc::clone(&shared)),
+            backfills: Backfills::new(
+                bucket.clone(),
+                Arc::clone(hub.unsent()),
+                Arc::clone(&shared),
+            ),
             pool,
             bucket,
             hub,

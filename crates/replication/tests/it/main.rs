@@ -10,6 +10,7 @@ mod model;
 mod out_of_order;
 mod progress;
 mod purge;
+mod read_ahead;
 mod replicator;
 mod requests;
 mod support;
