@@ -13,9 +13,10 @@ from couchbase.exceptions import (AmbiguousTimeoutException, DurabilityImpossibl
                                   RequestCanceledException, UnAmbiguousTimeoutException)
 from couchbase.kv_range_scan import PrefixScan, RangeScan, SamplingScan
 from couchbase.mutation_state import MutationState
-from couchbase.options import (ClusterOptions, ClusterTimeoutOptions, InsertOptions,
-                               MutateInOptions, RemoveOptions, ReplaceOptions, ScanOptions,
-                               UpsertOptions)
+from couchbase.options import (ClusterOptions, ClusterTimeoutOptions, GetAllReplicasOptions,
+                               InsertOptions, MutateInOptions, RemoveOptions, ReplaceOptions,
+                               ScanOptions, UpsertOptions)
+from couchbase.replica_reads import ReadPreference
 from couchbase.subdocument import StoreSemantics, exists, get, upsert
 
 from mcbp import Connection, vbucket_of
@@ -59,7 +60,7 @@ def connect(cluster):
         connect_timeout=READY, bootstrap_timeout=READY)
     options = ClusterOptions(
         PasswordAuthenticator(USER, PASSWORD), timeout_options=timeouts,
-        enable_mutation_tokens=True)
+        enable_mutation_tokens=True, preferred_server_group="Group 1")
     sdk = SdkCluster.connect(cluster.connection_string, options)
     sdk.bucket(BUCKET)
     return sdk
@@ -124,6 +125,9 @@ def replicas_can_be_read(cluster, collection):
         expect_equal([result.content_as[dict] for result in results], [{"key": key}] * 2, "copies")
         expect_equal(sum(result.is_replica for result in results), 1, "replicas")
         expect_equal(collection.get_any_replica(key).content_as[dict], {"key": key}, "any copy")
+        in_group = GetAllReplicasOptions(read_preference=ReadPreference.SELECTED_SERVER_GROUP)
+        results = list(collection.get_all_replicas(key, in_group))
+        expect_equal(len(results), 2, "copies of the group that all nodes are in")
 
 
 def observed_writes_reach_the_replica(_, collection):

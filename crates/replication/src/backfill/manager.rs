@@ -23,7 +23,7 @@ const UNSENT_BYTES_MAX: u64 = 20 << 20;
 /// there may be a portion beside that, so that all go on.
 const UNSENT_QUOTA_DIVISOR: u64 = 10;
 /// How often a connection looks whether others have sent.
-const CROWD_LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const CROWD_LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes of a portion.
 const PORTION_BYTES: usize = 256 << 10;
 /// Files of a connection that are read at the same time, at most.
