@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::sync::Once;
 
 /// What names of our own begin with. They keep Prometheus' rules.
 const OWN: &str = "settee_";
@@ -54,28 +55,37 @@ impl Metric {
     /// The same sample with one more label.
     #[must_use]
     pub fn with_label(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
-        assert!(
-            self.labels.iter().all(|(other, _)| *other != name),
-            "a label is said once: {name}"
-        );
         self.labels.push((name, value.into()));
         self
     }
 
     /// Which rule for names (`promtool check metrics`) it does not keep.
     pub fn broken_rule(&self) -> Option<&'static str> {
-        let is_allowed =
-            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        // Some names of the original have capitals.
+        let may_be_upper = !self.name.starts_with(OWN);
+        let is_allowed = |byte: u8| {
+            let is_letter =
+                byte.is_ascii_lowercase() || (may_be_upper && byte.is_ascii_uppercase());
+            is_letter || byte.is_ascii_digit() || byte == b'_'
+        };
         let is_histogram = self.kind == MetricKind::Histogram;
         match () {
             () if self.help.is_empty() || self.help.contains(['\n', '\\']) => Some("has no help"),
-            () if !self.name.bytes().all(is_allowed) => Some("has other characters than a to z"),
+            () if !self.name.bytes().all(is_allowed) => Some("has other characters than letters"),
+            () if self.says_a_label_twice() => Some("says a label twice"),
             () if is_histogram && !self.says_its_kind() => Some("has no ending of a histogram"),
             () if self.name.starts_with(OWN) && !self.says_its_kind() => {
                 Some("_total is for counters, _bucket, _sum and _count for histograms")
             }
             () => None,
         }
+    }
+
+    fn says_a_label_twice(&self) -> bool {
+        let is_twice = |(index, (name, _)): (usize, &(&str, Cow<'_, str>))| {
+            self.labels.iter().take(index).any(|(other, _)| other == name)
+        };
+        self.labels.iter().enumerate().any(is_twice)
     }
 
     /// Whether the name ends as Prometheus has it for its kind.
@@ -109,25 +119,33 @@ impl Metric {
     }
 }
 
-/// All samples as text, families together and in the order of their names.
+/// All samples as text, families together and in the order of their names. A sample that breaks a
+/// rule is left out: it is a mistake in a name, and who asks for it is no reason to end a node.
 pub(crate) fn encode(mut metrics: Vec<Metric>) -> String {
+    // Monitoring drops a whole answer for one sample that it cannot read.
+    metrics.retain(|metric| is_kept(metric, metric.broken_rule()));
     // The sort is stable: the buckets of a histogram stay in their order.
     metrics.sort_by(|a, b| a.family().cmp(b.family()));
-    for metric in &metrics {
-        // Monitoring drops a whole answer for one sample that it cannot read.
-        assert_eq!(metric.broken_rule(), None, "{}", metric.name);
-    }
     let mut text = String::new();
     for family in metrics.chunk_by(|a, b| a.family() == b.family()) {
         let Some(first) = family.first() else { continue };
-        let is_one_kind = family.iter().all(|metric| metric.kind == first.kind);
-        assert!(is_one_kind, "a family is of one kind: {}", first.name);
         writeln!(text, "# HELP {} {}", first.family(), first.help).expect("a string takes all");
         writeln!(text, "# TYPE {} {}", first.family(), first.told_kind())
             .expect("a string takes all");
-        family.iter().for_each(|metric| encode_sample(metric, &mut text));
+        let broken_rule = |it: &Metric| (it.kind != first.kind).then_some("is of another kind");
+        let kept = family.iter().filter(|metric| is_kept(metric, broken_rule(metric)));
+        kept.for_each(|metric| encode_sample(metric, &mut text));
     }
     text
+}
+
+/// Whether no rule is broken; says so, once.
+fn is_kept(metric: &Metric, broken_rule: Option<&str>) -> bool {
+    static SAID: Once = Once::new();
+    if let Some(rule) = broken_rule {
+        SAID.call_once(|| tracing::error!(name = &*metric.name, rule, "a metric is left out"));
+    }
+    broken_rule.is_none()
 }
 
 fn encode_sample(metric: &Metric, text: &mut String) {
@@ -220,11 +238,24 @@ mod tests {
             (counter("settee_groups_total"), "counter", true),
             (counter("settee_groups"), "untyped", false),
             (gauge("settee_stream_count"), "untyped", false),
-            (gauge("kv_Items"), "gauge", false),
+            (gauge("kv_collection_maxTTL_seconds"), "gauge", true),
+            (gauge("settee_Items"), "gauge", false),
+            (gauge("kv_items{"), "gauge", false),
+            (gauge("kv_items").with_label("a", "1").with_label("a", "2"), "gauge", false),
         ] {
             assert_eq!(metric.told_kind(), kind, "{}", metric.name);
             assert_eq!(metric.broken_rule().is_none(), is_allowed, "{}", metric.name);
         }
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_left_out_and_the_others_are_told() {
+        let gauge = |name: &'static str| Metric::gauge(name, "What", 1.0);
+        let bad = [gauge("kv-items"), Metric::gauge("kv_items", "", 1.0)];
+        let another_kind = Metric::counter("kv_curr_items", "What", 2.0);
+        let text = encode([&bad[..], &[gauge("kv_curr_items"), another_kind]].concat());
+        let expected = "# HELP kv_curr_items What\n# TYPE kv_curr_items gauge\nkv_curr_items 1\n";
+        assert_eq!(text, expected);
     }
 
     #[test]

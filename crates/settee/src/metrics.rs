@@ -224,6 +224,7 @@ mod tests {
     use std::path::Path;
     use std::sync::mpsc;
 
+    use document::ManifestEdit;
     use node::{BucketSettings, Node, NodeConfig};
 
     use super::*;
@@ -279,6 +280,10 @@ mod tests {
             assert_eq!(buckets_of(name), ["bucket-1", "bucket-2"], "{name}");
         }
         assert_eq!(buckets_of("kv_curr_connections"), [""], "connections are the node's");
+        let make = |edit| node.membership().edit_manifest("bucket-1", edit).unwrap();
+        make(ManifestEdit::CreateScope { scope: "s" });
+        let (scope, collection, max_ttl) = ("s", "t", Some(3600));
+        make(ManifestEdit::CreateCollection { scope, collection, max_ttl, history: false });
         let high = of_high_cardinality(
             node.buckets(),
             node.server(),
@@ -287,6 +292,7 @@ mod tests {
         );
         let names: Vec<&str> = high.iter().map(|metric| &*metric.name).collect();
         assert!(names.contains(&"kv_collection_item_count"));
+        assert!(names.contains(&"kv_collection_maxTTL_seconds"));
         assert!(
             names.iter().all(|name| name.starts_with("kv_collection_")),
             "nobody has asked for anything"
