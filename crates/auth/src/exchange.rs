@@ -10,6 +10,9 @@ use crate::users::Users;
 /// Bytes of a login message. SCRAM repeats the client's nonce in its answers and keeps it until the
 /// next message, for whoever has not logged in.
 const MESSAGE_BYTES_MAX: usize = 4096;
+/// Logins that may fail one behind the other: clients try all mechanisms that there are. Whoever
+/// goes on begins with another connection.
+const FAILURES_IN_A_ROW_MAX: u8 = 5;
 const TOO_LARGE: &str = "a login message has at most 4096 bytes";
 
 /// The login of one connection. Behind one that failed it holds the name that was said.
@@ -17,6 +20,7 @@ const TOO_LARGE: &str = "a login message has at most 4096 bytes";
 pub struct Exchange {
     running: Option<Running>,
     claimed_user: Option<String>,
+    failure_count: u8,
 }
 
 struct Running {
@@ -91,6 +95,13 @@ impl Exchange {
     /// Who the last login says that it is: not who it is, and chosen by a stranger.
     pub fn claimed_user(&self) -> Option<&str> {
         self.claimed_user.as_deref()
+    }
+
+    /// A login has failed. Returns whether so many have, and none has not, that the connection is
+    /// to be closed.
+    pub fn note_failure(&mut self) -> bool {
+        self.failure_count = self.failure_count.saturating_add(1);
+        self.failure_count >= FAILURES_IN_A_ROW_MAX
     }
 
     /// Whether a SASL_STEP is expected.

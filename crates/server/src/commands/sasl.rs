@@ -121,6 +121,10 @@ fn answer(
                 "authentication failed"
             };
             reply.fail(turn, Status::AuthError, context);
+            // SCRAM has clients hash: by one connection somebody would guess as fast as it reads.
+            if connection.exchange.as_mut().is_some_and(|exchange| exchange.note_failure()) {
+                return Done::Close;
+            }
         }
         Outcome::OutOfPlace(context) => reply.fail(turn, Status::Einval, context),
     }

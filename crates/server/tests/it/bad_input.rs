@@ -149,6 +149,30 @@ fn collections_that_cannot_be_name_their_manifest() {
     }
 }
 
+const SCRAM_MECHANISMS: [&[u8]; 3] = [b"SCRAM-SHA1", b"SCRAM-SHA256", b"SCRAM-SHA512"];
+
+#[test]
+fn who_tries_every_mechanism_may_and_who_goes_on_is_let_go_of() {
+    let port = Port::open();
+    let mut client = port.connect();
+    let wrong = || frame(0x21).key(b"PLAIN").value(b"\0user\0wrong");
+    for mechanism in SCRAM_MECHANISMS {
+        let first = b"n,,n=user,r=abcdefghijkl";
+        assert_eq!(client.ask(frame(0x21).key(mechanism).value(first)).status, 0x21);
+        assert_eq!(client.ask(frame(0x22).key(mechanism).value(b"x")).status, AUTH_ERROR);
+    }
+    assert_eq!(client.ask(wrong()).status, AUTH_ERROR);
+    // A login that succeeds begins anew.
+    assert_eq!(client.ask(frame(0x21).key(b"PLAIN").value(b"\0user\0password")).status, OK);
+    let guesses: Vec<Vec<u8>> = (0..8).map(|_| wrong().bytes()).collect();
+    client.send(&guesses.concat());
+    for _ in 0..5 {
+        assert_eq!(client.receive().status, AUTH_ERROR);
+    }
+    assert!(client.is_closed(), "the others are not even looked at");
+    assert_eq!(port.counter("auth_errors"), 9);
+}
+
 #[test]
 fn nobody_comes_in_without_the_password() {
     let port = Port::open();
@@ -162,7 +186,7 @@ fn nobody_comes_in_without_the_password() {
         assert_eq!(reply.status, AUTH_ERROR);
         assert_eq!(port.counter("auth_errors"), count as u64 + 1);
     }
-    for mechanism in [&b"SCRAM-SHA1"[..], b"SCRAM-SHA256", b"SCRAM-SHA512"] {
+    for mechanism in SCRAM_MECHANISMS {
         let mut client = port.connect();
         let first = b"n,,n=user,r=abcdefghijkl";
         assert_eq!(client.ask(frame(0x21).key(mechanism).value(first)).status, 0x21);
