@@ -10,6 +10,7 @@ use crate::access::Access;
 use crate::address_limit::AddressLimit;
 use crate::credentials::{Credentials, HashedPassword, ITERATIONS_DEFAULT, SALT_SIZE};
 use crate::mechanism::HashAlgorithm;
+use crate::noted::{Actor, Noted};
 use crate::plain::PlainAttempt;
 use crate::registry::{Editor, NewPassword, UserAccount, UserRegistry, UsersEdit, UsersEditError};
 use crate::role::Role;
@@ -57,13 +58,12 @@ pub struct Users {
     changing: Mutex<()>,
     keeper: OnceLock<Box<dyn UsersKeeper>>,
     verified: Mutex<VerifiedCache>,
-    /// Hears of logins that failed; does not wait for anything.
-    failed_logins: OnceLock<FailedLoginWatcher>,
+    /// Hears of what is to be noted; does not wait for anything.
+    watcher: OnceLock<Watcher>,
     addresses: AddressLimit,
 }
 
-/// Is told the name that was said, and at which door.
-type FailedLoginWatcher = Box<dyn Fn(&str, &str) + Send + Sync>;
+type Watcher = Box<dyn Fn(Actor<'_>, Noted<'_>) + Send + Sync>;
 
 impl Default for UsersConfig {
     fn default() -> Self {
@@ -95,7 +95,7 @@ impl Users {
             changing: Mutex::default(),
             keeper: OnceLock::new(),
             verified: Mutex::new(VerifiedCache::new(verified_max)),
-            failed_logins: OnceLock::new(),
+            watcher: OnceLock::new(),
             addresses,
         }
     }
@@ -105,17 +105,15 @@ impl Users {
         assert!(self.keeper.set(keeper).is_ok(), "users are kept in one place");
     }
 
-    /// From now on `watcher` hears of logins that fail: the name that was said, and at which door.
-    /// It must not wait for anything.
-    pub fn watch_failed_logins(&self, watcher: impl Fn(&str, &str) + Send + Sync + 'static) {
-        let set = self.failed_logins.set(Box::new(watcher));
-        assert!(set.is_ok(), "failed logins are watched by one");
+    /// From now on `watcher` hears of what is to be noted. It must not wait for anything.
+    pub fn watch_with(&self, watcher: impl Fn(Actor<'_>, Noted<'_>) + Send + Sync + 'static) {
+        assert!(self.watcher.set(Box::new(watcher)).is_ok(), "what is noted is noted by one");
     }
 
-    /// Somebody who says to be `user` could not log in.
-    pub fn note_failed_login(&self, user: &str, door: &str) {
-        if let Some(watcher) = self.failed_logins.get() {
-            watcher(user, door);
+    /// Somebody has done something that is to be noted.
+    pub fn note(&self, actor: Actor<'_>, noted: Noted<'_>) {
+        if let Some(watcher) = self.watcher.get() {
+            watcher(actor, noted);
         }
     }
 

@@ -1,23 +1,29 @@
 //! Who has changed what, and who could not log in: lines of JSON in a file of the data directory.
 //!
 //! ```text
-//! {"time":text,"event":"change","user":"<ud>bob</ud>","request":"PUT /settings/...","status":200}
-//! {"time":text,"event":"login failed","user":"<ud>bob</ud>","door":"rest"}
+//! {"time":text,"event":"change","user":"<ud>bob</ud>","remote":"10.0.0.1",
+//!  "request":"PUT <ud>/settings/...</ud>","status":200}
+//! {"time":text,"event":"change","user":"<ud>bob</ud>","remote":"10.0.0.1","door":"data",
+//!  "request":"DELETE_BUCKET <ud>orders</ud>","bucket":"travel"}
+//! {"time":text,"event":"login failed","user":"<ud>bob</ud>","remote":"10.0.0.1","door":"rest"}
 //! {"time":text,"event":"audit log","user":"<ud>bob</ud>","is_on":false}
 //! ```
 //!
-//! A line never has the body of a request, so no secret. Lines are written by a thread of their
-//! own; one too many is left out, and the next one says how many were.
+//! Each is one line. It never has the body of a request, so no secret. Lines are written by a
+//! thread of their own; one too many is left out, and the next one says how many were. Logins that
+//! fail have a part of each minute: whoever makes many of them pushes nothing else out.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use auth::{Actor, Noted};
 use platform::files::{directory_of, open_log};
 use platform::redaction::UserData;
-use platform::{Clock, File, FileError, FileErrorKind, Files};
+use platform::{Clock, File, FileError, FileErrorKind, Files, Seldom};
 use serde_json::{Value, json};
 
 use crate::date::rfc3339;
@@ -26,6 +32,12 @@ use crate::date::rfc3339;
 const WAITING_MAX: usize = 1_024;
 /// Bytes of the file behind which it becomes the one of before.
 pub(crate) const FILE_BYTES_MAX: u64 = 20 << 20;
+/// Logins that fail of which there are lines, in a minute: strangers fill both files in days, not
+/// in seconds.
+const FAILED_LOGINS_A_MINUTE_MAX: u32 = 30;
+const MINUTE_NS: u64 = 60 * 1_000_000_000;
+/// Log lines about lines that could not be written come at most as often.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// Bytes that are shown of what a client has said.
 const SHOWN_BYTES_MAX: usize = 512;
 
@@ -42,10 +54,47 @@ pub struct AuditLog {
     /// Held while it is switched.
     switching: Mutex<()>,
     lines: Mutex<Option<SyncSender<String>>>,
-    /// Lines since the last one that there was no room for, and all of them.
-    left_out: AtomicU64,
-    left_out_ever: AtomicU64,
+    left_out: Arc<LeftOut>,
+    failed_logins: Mutex<FailedLogins>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Lines that nobody can read: there was no room for them, or the disk did not take them.
+#[derive(Default)]
+struct LeftOut {
+    /// Those since the last line that said so.
+    since: AtomicU64,
+    ever: AtomicU64,
+}
+
+impl LeftOut {
+    /// One more, and those that a line would have told of which is left out itself.
+    fn add(&self, untold: u64) {
+        self.since.fetch_add(untold + 1, Ordering::Relaxed);
+        self.ever.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Logins that have failed in the minute of the last one.
+#[derive(Default)]
+struct FailedLogins {
+    minute: u64,
+    count: u32,
+    /// Those of which there is no line, since the last line that said so.
+    left_out: u64,
+}
+
+impl FailedLogins {
+    /// Whether there is a line about one more.
+    fn have_room(&mut self, minute: u64) -> bool {
+        if self.minute != minute {
+            (self.minute, self.count) = (minute, 0);
+        }
+        let has_room = self.count < FAILED_LOGINS_A_MINUTE_MAX;
+        self.count = self.count.saturating_add(1);
+        self.left_out += u64::from(!has_room);
+        has_room
+    }
 }
 
 impl AuditLog {
@@ -58,8 +107,9 @@ impl AuditLog {
         let off_mark = with_suffix(&path, OFF_SUFFIX);
         let is_off = files.exists(&off_mark).map_err(std::io::Error::other)?;
         let (lines, waiting) = sync_channel(WAITING_MAX);
-        let for_marks = Arc::clone(&files);
-        let run = move || write_all(&*files, &path, FILE_BYTES_MAX, &waiting);
+        let (for_marks, left_out) = (Arc::clone(&files), Arc::<LeftOut>::default());
+        let (for_lines, times) = (Arc::clone(&left_out), clock.clone());
+        let run = move || write_all(&*files, &path, &waiting, &for_lines, &times);
         let thread = Some(platform::threads::spawn("Audit", run)?);
         let lines = Mutex::new(Some(lines));
         Ok(Self {
@@ -69,8 +119,8 @@ impl AuditLog {
             is_on: AtomicBool::new(!is_off),
             switching: Mutex::default(),
             lines,
-            left_out: AtomicU64::new(0),
-            left_out_ever: AtomicU64::new(0),
+            left_out,
+            failed_logins: Mutex::default(),
             thread,
         })
     }
@@ -82,7 +132,7 @@ impl AuditLog {
 
     /// Events that were not noted because there was no room for them.
     pub fn left_out_count(&self) -> u64 {
-        self.left_out_ever.load(Ordering::Relaxed)
+        self.left_out.ever.load(Ordering::Relaxed)
     }
 
     /// Switches it on or off, durably. Who has done so is the last thing noted, or the first.
@@ -116,16 +166,38 @@ impl AuditLog {
         self.files.sync_directory(directory_of(&self.off_mark))
     }
 
-    /// Somebody has asked for a change; `path` is that of the request.
-    pub fn change(&self, user: &str, method: &str, path: &str, status: u16) {
-        let request = format!("{method} {}", marked(path));
-        let event = json!({"event": "change", "user": marked(user), "request": request});
+    /// Somebody has asked for a change over REST; `path` is that of the request.
+    pub fn change(&self, actor: Actor<'_>, method: &str, path: &str, status: u16) {
+        let mut event = event_of("change", actor);
+        event["request"] = format!("{method} {}", marked(path)).into();
         self.record(event, "status", status.into());
     }
 
-    /// Somebody could not log in.
-    pub fn login_failed(&self, user: &str, door: &str) {
-        self.record(json!({"event": "login failed", "user": marked(user)}), "door", door.into());
+    /// Somebody could not log in, or has asked for a change at the data port.
+    pub fn note(&self, actor: Actor<'_>, noted: Noted<'_>) {
+        match noted {
+            Noted::LoginFailed { door } => self.login_failed(actor, door),
+            Noted::Ordered { command, key, bucket } => {
+                let mut event = event_of("change", actor);
+                let key = marked(&String::from_utf8_lossy(key));
+                event["request"] = format!("{command} {key}").into();
+                event["bucket"] = bucket.into();
+                self.record(event, "door", "data".into());
+            }
+        }
+    }
+
+    fn login_failed(&self, actor: Actor<'_>, door: &str) {
+        let minute = self.clock.now().0 / MINUTE_NS;
+        if self.is_on() && !self.lock_failed_logins().have_room(minute) {
+            self.left_out.ever.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.record(event_of("login failed", actor), "door", door.into());
+    }
+
+    fn lock_failed_logins(&self) -> MutexGuard<'_, FailedLogins> {
+        self.failed_logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn record(&self, mut event: Value, name: &str, value: Value) {
@@ -138,15 +210,19 @@ impl AuditLog {
         fields.insert(name.to_owned(), value);
         // Taken out before the line is sent, and put back if it is not: no two lines tell of the
         // same ones.
-        let left_out = self.left_out.swap(0, Ordering::Relaxed);
+        let left_out = self.left_out.since.swap(0, Ordering::Relaxed);
         if left_out > 0 {
             fields.insert("left_out_before".to_owned(), left_out.into());
+        }
+        let failed_logins = std::mem::take(&mut self.lock_failed_logins().left_out);
+        if failed_logins > 0 {
+            fields.insert("failed_logins_left_out_before".to_owned(), failed_logins.into());
         }
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = lines.as_ref().is_some_and(|lines| lines.try_send(format!("{event}\n")).is_ok());
         if !sent {
-            self.left_out.fetch_add(left_out + 1, Ordering::Relaxed);
-            self.left_out_ever.fetch_add(1, Ordering::Relaxed);
+            self.left_out.add(left_out);
+            self.lock_failed_logins().left_out += failed_logins;
         }
     }
 }
@@ -158,6 +234,12 @@ impl Drop for AuditLog {
             tracing::error!("the thread that writes the audit log has panicked");
         }
     }
+}
+
+/// The beginning of a line.
+fn event_of(event: &str, Actor { user, address }: Actor<'_>) -> Value {
+    let remote = address.map(|address| address.to_canonical().to_string());
+    json!({"event": event, "user": marked(user), "remote": remote})
 }
 
 /// What a client has said, marked as that, and not longer than it may be shown.
@@ -172,12 +254,23 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Writes lines as they come. A disk that takes none keeps nobody from anything.
-fn write_all(files: &dyn Files, path: &Path, bytes_max: u64, lines: &Receiver<String>) {
-    let mut current = None;
+/// Writes lines as they come. A disk that takes none keeps nobody from anything; lines that are lost
+/// are counted, and not each has a line of the log, which may be on the same disk.
+fn write_all(
+    files: &dyn Files,
+    path: &Path,
+    lines: &Receiver<String>,
+    left_out: &LeftOut,
+    clock: &Clock,
+) {
+    let (mut current, log) = (None, Seldom::every(LOG_INTERVAL));
     for line in lines {
-        if let Err(error) = write(files, path, bytes_max, &mut current, line.as_bytes()) {
-            tracing::warn!(%error, "a line of the audit log could not be written");
+        let Err(error) = write(files, path, FILE_BYTES_MAX, &mut current, line.as_bytes()) else {
+            continue;
+        };
+        left_out.add(0);
+        if let Some(unlogged) = log.passes(clock.now()) {
+            tracing::warn!(%error, unlogged, "a line of the audit log could not be written");
         }
     }
 }
@@ -218,7 +311,11 @@ fn write(
             _ => open = Current::open(files, path, bytes_max)?,
         }
     }
-    open.file.write_at(line, open.size)?;
+    if let Err(error) = open.file.write_at(line, open.size) {
+        // Without the half of it that may be there: the next line would go on with that.
+        open.file.set_size(open.size)?;
+        return Err(error);
+    }
     open.size = open.size.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
     *current = Some(open);
     Ok(())
@@ -226,10 +323,94 @@ fn write(
 
 #[cfg(test)]
 mod tests {
+    use platform::WallTime;
     use platform::files::RealFiles;
     use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
     use super::*;
+
+    const FAILED: Noted<'_> = Noted::LoginFailed { door: "rest" };
+
+    fn actor(user: &str) -> Actor<'_> {
+        Actor { user, address: Some("10.0.0.1".parse().unwrap()) }
+    }
+
+    #[test]
+    fn many_logins_that_fail_push_nothing_out_and_are_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
+        let log = AuditLog::start(clock.clone(), Arc::new(RealFiles), path.clone()).unwrap();
+        log.change(actor("eve"), "PUT", "/settings/rbac/users/local/evidence", 200);
+        for _ in 0..200_000 {
+            log.note(actor("eve"), FAILED);
+        }
+        clock.advance(Duration::from_secs(60));
+        log.note(actor("eve"), FAILED);
+        log.note(actor("eve"), FAILED);
+        assert_eq!(log.left_out_count(), 200_000 - u64::from(FAILED_LOGINS_A_MINUTE_MAX));
+        drop(log);
+        let lines = lines_of(&path);
+        assert_eq!(lines.len(), 1 + 30 + 2);
+        assert!(lines[0]["request"].as_str().unwrap().contains("evidence"));
+        assert_eq!(lines[31]["failed_logins_left_out_before"], 200_000 - 30);
+        assert_eq!(lines[32]["failed_logins_left_out_before"], Value::Null);
+    }
+
+    #[test]
+    fn a_change_at_the_data_port_has_a_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        let log = AuditLog::start(Clock::real(), Arc::new(RealFiles), path.clone()).unwrap();
+        let (command, key, bucket) = ("DELETE_BUCKET", &b"orders"[..], None);
+        log.note(actor("bob"), Noted::Ordered { command, key, bucket });
+        drop(log);
+        let line = &lines_of(&path)[0];
+        assert_eq!(line["request"], "DELETE_BUCKET <ud>orders</ud>");
+        assert_eq!((&line["event"], &line["door"]), (&"change".into(), &"data".into()));
+        assert_eq!((&line["user"], &line["remote"]), (&"<ud>bob</ud>".into(), &"10.0.0.1".into()));
+    }
+
+    #[test]
+    fn lines_that_a_full_disk_does_not_take_are_counted_and_leave_no_half() {
+        let path = Path::new("/data/audit.log");
+        let files = SimulatedFiles::new();
+        files.create_directories(Path::new("/data")).unwrap();
+        let start = || {
+            let files = Arc::new(files.clone());
+            AuditLog::start(Clock::real(), files, path.to_owned()).unwrap()
+        };
+        let (call, error) = (Some(Call::Write), FaultError::ShortWrite);
+        let log = start();
+        log.change(actor("ann"), "PUT", "/before", 200);
+        wait_until(|| files.read_all(path).is_ok_and(|text| text.ends_with(b"\n")));
+        files.fail(Fault { call, number: 1, error, from_then_on: false });
+        log.change(actor("ann"), "PUT", "/lost", 200);
+        wait_until(|| log.left_out_count() == 1);
+        log.change(actor("ann"), "PUT", "/behind", 200);
+        drop(log);
+        let text = String::from_utf8(files.read_all(path).unwrap()).unwrap();
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert_eq!(lines[1]["left_out_before"], 1);
+        assert_eq!(lines[1]["request"], "PUT <ud>/behind</ud>");
+    }
+
+    fn wait_until(is_so: impl Fn() -> bool) {
+        for _ in 0..2000 {
+            if is_so() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("it takes too long");
+    }
+
+    fn lines_of(path: &Path) -> Vec<Value> {
+        let text = platform::files::read_text(path).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
 
     #[test]
     fn lines_are_kept_over_starts_and_have_no_control_characters() {
@@ -237,16 +418,15 @@ mod tests {
         let path = directory.path().join("audit.log");
         for user in ["bob", "eve\n\"{}"] {
             let log = AuditLog::start(Clock::real(), Arc::new(RealFiles), path.clone()).unwrap();
-            log.change(user, "PUT", "/settings/rbac/users/local/u", 200);
-            log.login_failed(user, "rest");
+            log.change(actor(user), "PUT", "/settings/rbac/users/local/u", 200);
+            log.note(actor(user), FAILED);
         }
-        let text = platform::files::read_text(&path).unwrap();
-        let lines: Vec<Value> =
-            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines = lines_of(&path);
         assert_eq!(lines.len(), 4);
         assert_eq!(lines[0]["user"], "<ud>bob</ud>");
         assert_eq!(lines[0]["status"], 200);
         assert_eq!(lines[3]["door"], "rest");
+        assert_eq!(lines[3]["remote"], "10.0.0.1");
     }
 
     #[test]
@@ -258,7 +438,7 @@ mod tests {
             assert_eq!(log.is_on(), is_on_before);
             log.switch(is_on, "bob").unwrap();
             assert_eq!(log.is_on(), is_on);
-            log.login_failed("eve", "rest");
+            log.note(actor("eve"), FAILED);
         }
         let text = platform::files::read_text(&path).unwrap();
         let events = text.lines().map(|line| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Access, PlainAttempt, Privilege, PrivilegeSet, TooManyLogins};
+use auth::{Access, Actor, Noted, PlainAttempt, Privilege, PrivilegeSet, TooManyLogins};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
@@ -152,11 +152,12 @@ pub(crate) async fn logs_in(
 }
 
 fn note_failure(context: &Context, user: &str, peer: Option<Peer>) {
-    context.failed_logins.note(user);
-    if let Some(Peer(address)) = peer {
+    let address = peer.map(|Peer(address)| address);
+    context.failed_logins.note(user, address);
+    if let Some(address) = address {
         context.users.note_failure_from(address, context.failed_logins.now());
     }
-    context.users.note_failed_login(user, "rest");
+    context.users.note(Actor { user, address }, Noted::LoginFailed { door: "rest" });
 }
 
 /// Hashing takes milliseconds: it happens on threads that nobody else waits for, and not at all

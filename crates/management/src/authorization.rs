@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Access, Privilege, PrivilegeSet};
+use auth::{Access, Actor, Privilege, PrivilegeSet};
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
@@ -12,6 +12,7 @@ use crate::answers;
 use crate::authentication::User;
 use crate::context::Context;
 use crate::route_table::{NeededAt, REST_ROUTES};
+use crate::set_up::Peer;
 
 /// Lets a request through if its user may do what it asks for.
 pub(crate) async fn require_privilege(
@@ -31,12 +32,14 @@ pub(crate) async fn require_privilege(
     let is_allowed = check(&access, &parts.method, path, find);
     let is_noted = !parts.method.is_safe() && !UNNOTED.contains(&path);
     let (method, uri) = (parts.method.clone(), parts.uri.clone());
+    let address = parts.extensions.get::<Peer>().map(|Peer(address)| *address);
     let answer = match is_allowed {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(permission) => answers::forbidden(&permission),
     };
     if let (Some(log), Some(user)) = (context.view.audit_log(), user.filter(|_| is_noted)) {
-        log.change(&user.name, method.as_str(), uri.path(), answer.status().as_u16());
+        let actor = Actor { user: &user.name, address };
+        log.change(actor, method.as_str(), uri.path(), answer.status().as_u16());
     }
     answer
 }

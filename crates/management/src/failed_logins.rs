@@ -1,5 +1,6 @@
 //! Logins at the REST port that failed.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -31,11 +32,11 @@ impl FailedLogins {
         self.clock.now()
     }
 
-    pub(crate) fn note(&self, user: &str) {
+    pub(crate) fn note(&self, user: &str, address: Option<IpAddr>) {
         self.count.fetch_add(1, Ordering::Relaxed);
         if let Some(unlogged) = self.log.passes(self.clock.now()) {
-            let user = UserData(user);
-            tracing::warn!(%user, unlogged, "a login at the REST port failed");
+            let (user, peer) = (UserData(user), address.map(tracing::field::display));
+            tracing::warn!(%user, peer, unlogged, "a login at the REST port failed");
         }
     }
 

@@ -82,16 +82,22 @@ pub(crate) fn execute(
         Opcode::Hello => bootstrap::hello(connection, request, turn),
         Opcode::GetErrorMap => bootstrap::error_map(connection, request, turn),
         Opcode::SelectBucket => bootstrap::select_bucket(connection, request, turn),
-        Opcode::CreateBucket => bucket_orders::create(connection, request, turn),
-        Opcode::DeleteBucket => bucket_orders::delete(connection, request, turn),
+        Opcode::CreateBucket
+        | Opcode::DeleteBucket
+        | Opcode::CollectionsSetManifest
+        | Opcode::SetVbucket
+        | Opcode::DelVbucket
+        | Opcode::SetParam
+        | Opcode::Flush
+        | Opcode::CompactDb
+        | Opcode::RbacRefresh
+        | Opcode::IsaslRefresh
+        | Opcode::IoctlSet => carry_out(connection, request, turn),
         Opcode::ListBuckets => bootstrap::list_buckets(connection, request, turn),
         Opcode::GetClusterConfig => bootstrap::cluster_config(connection, request, turn),
         Opcode::SaslListMechs => sasl::list(connection, request, turn),
         Opcode::SaslAuth => sasl::start(connection, request, turn),
         Opcode::SaslStep => sasl::step(connection, request, turn),
-        Opcode::CollectionsSetManifest => {
-            on_bucket(collections::set_manifest, connection, request, turn)
-        }
         Opcode::CollectionsGetManifest => {
             on_bucket(collections::manifest, connection, request, turn)
         }
@@ -113,21 +119,12 @@ pub(crate) fn execute(
         Opcode::RangeScanCancel => on_bucket(range_scan::cancel, connection, request, turn),
         Opcode::EvictKey => on_document(admin::evict, connection, request, turn),
         Opcode::GetVbucket => on_bucket(vbuckets::get_vbucket, connection, request, turn),
-        Opcode::SetVbucket => on_bucket(vbuckets::set_vbucket, connection, request, turn),
-        Opcode::DelVbucket => on_bucket(vbuckets::delete_vbucket, connection, request, turn),
-        Opcode::SetParam => on_bucket(parameters::set_parameter, connection, request, turn),
-        Opcode::Flush => on_part(admin::flush, connection, request, turn),
-        Opcode::CompactDb => on_bucket(compaction::compact, connection, request, turn),
         Opcode::DropPrivilege => privileges::give_up(connection, request, turn),
-        Opcode::RbacRefresh | Opcode::IsaslRefresh => {
-            privileges::refresh(connection, request, turn)
-        }
         Opcode::Noop => admin::noop(connection, request, turn),
         Opcode::Version => admin::version(connection, request, turn),
         Opcode::Verbosity => admin::verbosity(connection, request, turn),
         Opcode::Quit => admin::quit(connection, request, turn),
         Opcode::IoctlGet => properties::get(connection, request, turn),
-        Opcode::IoctlSet => properties::set(connection, request, turn),
         Opcode::GetCmdTimer => timers::get_timer(connection, request, turn),
         Opcode::Stat => stat::stat(connection, request, turn),
         Opcode::DcpOpen => on_part(dcp::open, connection, request, turn),
@@ -138,16 +135,42 @@ pub(crate) fn execute(
         opcode if opcode.is_dcp() && connection.relay.is_some() => {
             dcp::relayed(connection, request, turn)
         }
-        opcode => {
-            count(&turn.bucket.commands.unsupported_commands);
-            let context = match opcode.is_dcp() {
-                true => "make it a connection of replication first, by DCP_OPEN",
-                false => "this server does not carry out this command",
-            };
-            request.reply(connection).fail(turn, Status::NotSupported, context);
-            Done::Answered
-        }
+        _ => refuse(connection, request, turn),
     }
+}
+
+/// Carries out an order that changes more than documents. It is noted whose it was, before it
+/// begins: whoever deletes a bucket may be gone when that ends.
+fn carry_out(connection: &mut Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
+    connection.note_order(request, turn);
+    match request.opcode {
+        Opcode::CreateBucket => bucket_orders::create(connection, request, turn),
+        Opcode::DeleteBucket => bucket_orders::delete(connection, request, turn),
+        Opcode::CollectionsSetManifest => {
+            on_bucket(collections::set_manifest, connection, request, turn)
+        }
+        Opcode::SetVbucket => on_bucket(vbuckets::set_vbucket, connection, request, turn),
+        Opcode::DelVbucket => on_bucket(vbuckets::delete_vbucket, connection, request, turn),
+        Opcode::SetParam => on_bucket(parameters::set_parameter, connection, request, turn),
+        Opcode::Flush => on_part(admin::flush, connection, request, turn),
+        Opcode::CompactDb => on_bucket(compaction::compact, connection, request, turn),
+        Opcode::RbacRefresh | Opcode::IsaslRefresh => {
+            privileges::refresh(connection, request, turn)
+        }
+        Opcode::IoctlSet => properties::set(connection, request, turn),
+        _ => refuse(connection, request, turn),
+    }
+}
+
+/// Answers that there is no such command here.
+fn refuse(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
+    count(&turn.bucket.commands.unsupported_commands);
+    let context = match request.opcode.is_dcp() {
+        true => "make it a connection of replication first, by DCP_OPEN",
+        false => "this server does not carry out this command",
+    };
+    request.reply(connection).fail(turn, Status::NotSupported, context);
+    Done::Answered
 }
 
 /// Carries on with a request whose wait is over.

@@ -214,7 +214,7 @@ fn open_audit_log(node: &Node) -> anyhow::Result<Arc<AuditLog>> {
     let path = node.config().data_dir.join(AUDIT_LOG_NAME);
     let log = Arc::new(AuditLog::start(node.clock().clone(), Arc::new(RealFiles), path)?);
     let watching = Arc::clone(&log);
-    node.users().watch_failed_logins(move |user, door| watching.login_failed(user, door));
+    node.users().watch_with(move |actor, noted| watching.note(actor, noted));
     Ok(log)
 }
 

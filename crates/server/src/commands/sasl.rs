@@ -1,6 +1,6 @@
 //! SASL_LIST_MECHS, SASL_AUTH, SASL_STEP.
 
-use auth::{MECHANISMS, Outcome, PlainAttempt};
+use auth::{Actor, MECHANISMS, Noted, Outcome, PlainAttempt};
 use platform::redaction::UserData;
 use protocol::Status;
 use protocol::request::Sasl;
@@ -134,7 +134,8 @@ fn answer(
 fn log_failure(connection: &Connection, turn: &Turn<'_>) {
     let exchange = connection.exchange.as_ref();
     let user = exchange.and_then(|exchange| exchange.claimed_user()).unwrap_or_default();
-    turn.shared.users.note_failed_login(user, "data");
+    let actor = Actor { user, address: connection.peer.map(|peer| peer.ip()) };
+    turn.shared.users.note(actor, Noted::LoginFailed { door: "data" });
     if let Some(peer) = connection.peer {
         turn.shared.users.note_failure_from(peer.ip(), turn.now.monotonic);
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use auth::PrivilegeSet;
+use auth::{Actor, Noted, PrivilegeSet};
 use platform::network::counted_address;
 use protocol::{FeatureSet, FrameLimits};
 use replication::{Producer, Relay};
@@ -12,6 +12,7 @@ use replication::{Producer, Relay};
 use super::dialect::Dialect;
 use super::parked::ParkedRequest;
 use super::receive::Receiving;
+use super::request::Request;
 use super::rights::Rights;
 use super::turn::Turn;
 use crate::buckets::{BucketPart, BucketRegistry};
@@ -169,6 +170,15 @@ impl Connection {
         };
         self.select(bucket.filter(may_use), turn);
         LoginEnd::LetIn
+    }
+
+    /// Has it noted that its user has asked for a change of more than documents.
+    pub(crate) fn note_order(&self, request: &Request<'_>, turn: &Turn<'_>) {
+        let address = self.peer.map(|peer| peer.ip());
+        let actor = Actor { user: self.user.as_deref().unwrap_or_default(), address };
+        let bucket = self.selected().map(BucketPart::name);
+        let (command, key) = (request.opcode.name(), request.frame.key);
+        turn.shared.users.note(actor, Noted::Ordered { command, key, bucket });
     }
 
     /// Where it comes from, as people read it.

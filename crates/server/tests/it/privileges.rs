@@ -1,6 +1,8 @@
 //! What users may do: each command needs its privilege, where the table says so, and nothing else.
 
-use auth::{Editor, Group, Privilege, PrivilegeSet, Role, UsersEdit};
+use std::sync::{Arc, Mutex};
+
+use auth::{Editor, Group, Noted, Privilege, PrivilegeSet, Role, UsersEdit};
 use bucket::BucketConfig;
 use document::ManifestEdit;
 use protocol::shape::{CasRule, Presence};
@@ -501,5 +503,36 @@ fn users_are_read_again_when_an_administrator_asks_and_privileges_have_names() {
             assert_eq!(client.ask(frame(opcode)).status, 0);
         }
         assert_eq!(client.ask(frame(DROP_PRIVILEGE).key(b"read")).status, EINVAL);
+    });
+}
+
+#[test]
+fn an_order_is_noted_with_who_gives_it_and_what_is_refused_is_not() {
+    with_ports(|port| {
+        let noted = Arc::new(Mutex::new(Vec::new()));
+        let watching = noted.clone();
+        port.users.watch_with(move |actor, noted| {
+            let Noted::Ordered { command, key, bucket } = noted else { return };
+            let key = String::from_utf8_lossy(key);
+            let line = format!("{} {command} {key} {bucket:?}", actor.user);
+            assert!(actor.address.is_some_and(|address| address.is_loopback()));
+            watching.lock().unwrap().push(line);
+        });
+        let mut client = port.client(&[]);
+        // Nobody makes or deletes buckets of this server: it is noted what was asked for.
+        for request in [
+            frame(0x86).key(b"gone"),
+            frame(0x82).extras(&[0, 0, 0, 1]).key(b"max_ttl").value(b"0"),
+            set(b"key", b"value"),
+        ] {
+            client.ask(request);
+        }
+        give_up(&mut client, PrivilegeSet::of(&[Privilege::NodeSupervisor]));
+        assert_eq!(client.ask(well_formed(Opcode::CompactDb)).status, EACCESS);
+        let expected = [
+            "user DELETE_BUCKET gone Some(\"default\")",
+            "user SET_PARAM max_ttl Some(\"default\")",
+        ];
+        assert_eq!(*noted.lock().unwrap(), expected);
     });
 }
