@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use platform::network::counted_address;
 use platform::threads;
 
 use crate::plain::PlainAttempt;
@@ -13,6 +15,9 @@ use crate::users::Users;
 
 /// Passwords that wait at a time. Behind them one waits about a second.
 pub const QUEUE_LENGTH_MAX: usize = 64;
+/// Those of one address are at most as many times what there is room for: there is always some room
+/// left for another one.
+const ADDRESS_SHARE: usize = 3;
 /// The threads' nice value: a crowd of logins takes no more than its share, and on a busy machine
 /// somebody who logs in still gets in.
 const NICE: i32 = 2;
@@ -40,6 +45,8 @@ pub struct TooManyLogins;
 type Answer = Box<dyn FnOnce(Option<String>) + Send>;
 
 struct Check {
+    /// Where it comes from, as limits count it.
+    address: Option<IpAddr>,
     attempt: PlainAttempt,
     is_wanted: Arc<AtomicBool>,
     answer: Answer,
@@ -55,6 +62,15 @@ struct Shared {
 struct Queue {
     checks: VecDeque<Check>,
     is_stopping: bool,
+}
+
+impl Queue {
+    /// Whether one more may wait, from there.
+    fn has_room_for(&self, address: Option<IpAddr>) -> bool {
+        let free = QUEUE_LENGTH_MAX.saturating_sub(self.checks.len());
+        let of_address = self.checks.iter().filter(|check| check.address == address).count();
+        of_address < ADDRESS_SHARE * free
+    }
 }
 
 impl Drop for Asked {
@@ -83,29 +99,31 @@ impl PasswordChecker {
         Self { shared, is_at_once: true, threads: Vec::new() }
     }
 
-    /// Has a password checked; `answer` is called on another thread, unless what is returned is
-    /// dropped before the check begins.
+    /// Has a password checked that came from `address`; `answer` is called on another thread, unless
+    /// what is returned is dropped before the check begins.
     pub fn check(
         &self,
         attempt: PlainAttempt,
+        address: Option<IpAddr>,
         answer: impl FnOnce(Option<String>) + Send + 'static,
     ) -> Result<Asked, TooManyLogins> {
         if self.is_at_once {
             answer(attempt.run(&self.shared.users));
             return Ok(Asked(Arc::new(AtomicBool::new(false))));
         }
+        let address = address.map(counted_address);
         let mut queue = self.shared.lock();
-        if queue.checks.len() >= QUEUE_LENGTH_MAX {
+        if !queue.has_room_for(address) {
             // Only when there is no room otherwise: the threads pass over those that nobody wants
             // any more.
             queue.checks.retain(|check| check.is_wanted.load(Ordering::Relaxed));
         }
-        if queue.checks.len() >= QUEUE_LENGTH_MAX || queue.is_stopping {
+        if !queue.has_room_for(address) || queue.is_stopping {
             return Err(TooManyLogins);
         }
         let is_wanted = Arc::new(AtomicBool::new(true));
         let asked = Asked(Arc::clone(&is_wanted));
-        queue.checks.push_back(Check { attempt, is_wanted, answer: Box::new(answer) });
+        queue.checks.push_back(Check { address, attempt, is_wanted, answer: Box::new(answer) });
         drop(queue);
         self.shared.has_more.notify_one();
         Ok(asked)
@@ -139,7 +157,7 @@ impl Shared {
         if let Err(error) = threads::set_own_nice(NICE) {
             tracing::warn!(%error, "passwords are checked at ordinary priority");
         }
-        while let Some(Check { attempt, is_wanted, answer }) = self.next() {
+        while let Some(Check { attempt, is_wanted, answer, .. }) = self.next() {
             // Relaxed: to hash once in vain does no harm.
             if is_wanted.load(Ordering::Relaxed) {
                 answer(attempt.run(&self.users));
@@ -171,6 +189,8 @@ mod tests {
     use crate::users::UsersConfig;
 
     const PATIENCE: Duration = Duration::from_secs(20);
+    /// Three quarters.
+    const OF_ONE_ADDRESS_MAX: usize = QUEUE_LENGTH_MAX / 4 * 3;
 
     fn users() -> Arc<Users> {
         let users = Users::new(UsersConfig::default());
@@ -189,7 +209,7 @@ mod tests {
         for (password, expected) in [(&b"secret"[..], Some("bob".to_owned())), (b"other", None)] {
             let answers = answers.clone();
             let answer = move |user| answers.send(user).unwrap();
-            let _asked = checker.check(attempt(password), answer).unwrap();
+            let _asked = checker.check(attempt(password), None, answer).unwrap();
             assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), expected);
         }
     }
@@ -198,11 +218,25 @@ mod tests {
     fn what_waits_is_bounded_and_those_who_have_left_make_room() {
         // Without a thread nothing is ever taken out.
         let checker = PasswordChecker::start(users(), "Test", 0).unwrap();
-        let ask = || checker.check(attempt(b"x"), |_| {});
-        let asked: Vec<Asked> = (0..QUEUE_LENGTH_MAX).map(|_| ask().unwrap()).collect();
+        let ask = || checker.check(attempt(b"x"), None, |_| {});
+        let asked: Vec<Asked> = (0..OF_ONE_ADDRESS_MAX).map(|_| ask().unwrap()).collect();
         assert_eq!(ask().unwrap_err(), TooManyLogins);
         drop(asked);
         assert!(ask().is_ok());
+    }
+
+    #[test]
+    fn there_is_room_for_who_comes_from_elsewhere_however_many_ask() {
+        let checker = PasswordChecker::start(users(), "Test", 0).unwrap();
+        let mut all = Vec::new();
+        for number in 0..3 {
+            let address = Some(IpAddr::from([10, 0, 0, number]));
+            let of_address: Vec<Asked> =
+                std::iter::from_fn(|| checker.check(attempt(b"x"), address, |_| {}).ok()).collect();
+            assert!(!of_address.is_empty(), "{number}");
+            all.extend(of_address);
+        }
+        assert!(all.len() < QUEUE_LENGTH_MAX, "{}", all.len());
     }
 
     #[test]
@@ -211,7 +245,7 @@ mod tests {
         let (answers, heard) = mpsc::channel();
         let ask = |name: &'static str| {
             let answers = answers.clone();
-            checker.check(attempt(b"x"), move |_| answers.send(name).unwrap()).unwrap()
+            checker.check(attempt(b"x"), None, move |_| answers.send(name).unwrap()).unwrap()
         };
         let first = ask("first");
         drop(ask("left"));

@@ -1,5 +1,6 @@
 //! Who asks: HTTP Basic authentication (RFC 7617), a session of the console, or a certificate.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::{Access, Actor, Noted, PlainAttempt, Privilege, PrivilegeSet, TooManyLogins};
@@ -144,7 +145,8 @@ pub(crate) async fn logs_in(
     if !is_known && peer.is_some_and(refuses) {
         return Err(TooManyLogins);
     }
-    let is_user = is_user(context, user, password).await?;
+    let address = peer.map(|Peer(address)| address);
+    let is_user = is_user(context, user, password, address).await?;
     if !is_user {
         note_failure(context, user, peer);
     }
@@ -162,13 +164,18 @@ fn note_failure(context: &Context, user: &str, peer: Option<Peer>) {
 
 /// Hashing takes milliseconds: it happens on threads that nobody else waits for, and not at all
 /// for a client that leaves before.
-async fn is_user(context: &Context, user: &str, password: Vec<u8>) -> Result<bool, TooManyLogins> {
+async fn is_user(
+    context: &Context,
+    user: &str,
+    password: Vec<u8>,
+    address: Option<IpAddr>,
+) -> Result<bool, TooManyLogins> {
     if context.users.is_verified(user, &password) {
         return Ok(true);
     }
     let (answer, answered) = oneshot::channel();
     let attempt = PlainAttempt::new(user, &password);
-    let _asked = context.passwords.check(attempt, move |user| {
+    let _asked = context.passwords.check(attempt, address, move |user| {
         answer.send(user.is_some()).ok();
     })?;
     // The answer is lost only when the port shuts down.

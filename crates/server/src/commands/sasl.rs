@@ -154,7 +154,8 @@ fn check(
 ) -> Done {
     let waiter = turn.session.waiter;
     let mailboxes = turn.shared.mailboxes.clone();
-    let asked = turn.shared.passwords.check(attempt, move |user| {
+    let address = connection.peer.map(|peer| peer.ip());
+    let asked = turn.shared.passwords.check(attempt, address, move |user| {
         mailboxes.complete_with(waiter, Completed::Plain(user));
     });
     match asked {
