@@ -92,11 +92,11 @@ pub(crate) async fn require_user(
         Ok(None) => return unauthorized(),
         Err(TooManyLogins) => return too_many_logins(),
     };
-    if let Some(slot) = request.extensions().get::<Arc<Slot>>() {
-        slot.keep();
-    }
     // It may have been removed since.
     let Some(access) = context.users.access(&user) else { return unauthorized() };
+    if let Some(slot) = request.extensions().get::<Arc<Slot>>() {
+        slot.keep(&user, &access);
+    }
     request.extensions_mut().insert(User { name: user, access: Arc::new(access), is_setting_up });
     next.run(request).await
 }

@@ -1,11 +1,13 @@
 //! One connection, and how many there are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use auth::{Access, Privilege};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -15,6 +17,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use platform::network::counted_address;
+use platform::{Clock, Seldom};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, watch};
 
@@ -24,6 +27,11 @@ use crate::metric::Metric;
 use crate::set_up::Peer;
 use crate::stalling_stream::StallingStream;
 use crate::stopping::until_stopped;
+
+/// Connections of a user that do not give way, however many others there are.
+const USER_PLACES_SAFE: usize = 16;
+/// Log lines about places that are all taken come at most as often.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a connection is served with.
 pub(crate) struct Serving {
@@ -89,7 +97,8 @@ pub(crate) async fn serve_stream(
 
 /// Connections that are open. Those on which nobody has logged in yet give way, those of the
 /// fullest door first: whoever opens many and says nothing shuts nobody out, and a crowd that
-/// shakes hands at the door of TLS takes no place of those who ask without.
+/// shakes hands at the door of TLS takes no place of those who ask without. Where there are none,
+/// one of the user that has most of them does, unless that is an administrator, as the nodes are.
 #[derive(Debug)]
 pub(crate) struct Connections {
     max: usize,
@@ -98,8 +107,9 @@ pub(crate) struct Connections {
     table: Mutex<Table>,
     /// Connections closed at once because there were too many.
     refused: AtomicU64,
-    /// Connections without a login that were closed for newer ones.
+    /// Connections that were closed for newer ones.
     displaced: AtomicU64,
+    log: Seldom,
 }
 
 #[derive(Debug, Default)]
@@ -107,8 +117,16 @@ struct Table {
     next_id: u64,
     /// Those without a login, the oldest first.
     strangers: BTreeMap<u64, Stranger>,
-    /// Those with one.
-    known: BTreeSet<u64>,
+    /// Those with one, the oldest first.
+    known: BTreeMap<u64, Known>,
+}
+
+/// A connection on which somebody has logged in.
+#[derive(Debug)]
+struct Known {
+    /// Whose it is; `None` for an administrator's.
+    user: Option<String>,
+    displaced: Arc<Notify>,
 }
 
 /// A connection on which nobody has logged in yet.
@@ -144,6 +162,27 @@ impl Table {
         let oldest = all.find(|(_, stranger)| stranger.door == fullest);
         oldest.or_else(|| self.strangers.first_key_value()).map(|(id, _)| *id)
     }
+
+    /// The oldest connection of the user who has most of them, if they are many.
+    fn oldest_of_fullest_user(&self) -> Option<u64> {
+        let mut users: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+        for (id, known) in &self.known {
+            let Some(user) = &known.user else { continue };
+            users.entry(user).or_insert((0, *id)).0 += 1;
+        }
+        let many = users.into_values().filter(|(count, _)| *count > USER_PLACES_SAFE);
+        many.max_by_key(|(count, _)| *count).map(|(_, oldest)| oldest)
+    }
+
+    /// Takes the place of a stranger, or of a user who has many.
+    fn give_up_place(&mut self, crowded: Option<u64>) -> Option<Arc<Notify>> {
+        let stranger = crowded.or_else(|| self.oldest_of_fullest_door());
+        if let Some(stranger) = stranger.and_then(|id| self.strangers.remove(&id)) {
+            return Some(stranger.displaced);
+        }
+        let known = self.oldest_of_fullest_user().and_then(|id| self.known.remove(&id));
+        known.map(|known| known.displaced)
+    }
 }
 
 /// A counted connection.
@@ -159,25 +198,28 @@ impl Connections {
         let (refused, displaced) = (AtomicU64::new(0), AtomicU64::new(0));
         let Limits { connections_max: max, strangers_of_address_max, .. } = *limits;
         assert!(max > 0 && strangers_of_address_max > 0, "somebody can reach the port");
-        Self { max, strangers_of_address_max, table: Mutex::default(), refused, displaced }
+        let log = Seldom::every(LOG_INTERVAL);
+        Self { max, strangers_of_address_max, table: Mutex::default(), refused, displaced, log }
     }
 
     /// A slot for a client at `address` who comes by `door`; when all are taken, or too many by
-    /// strangers from there, that of the oldest of these. `None` when there is none.
+    /// strangers from there, that of the oldest of these, or of somebody who has many. `None` when
+    /// there is none.
     pub(crate) fn try_open(self: &Arc<Self>, address: IpAddr, door: Door) -> Option<Slot> {
         let address = counted_address(address);
         let mut table = self.lock();
         let crowded = table.oldest_of_crowd(address, door, self.strangers_of_address_max);
         let needs_place = crowded.is_some() || table.open() >= self.max;
         if needs_place {
-            let oldest = crowded.or_else(|| table.oldest_of_fullest_door());
-            let Some(oldest) = oldest.and_then(|id| table.strangers.remove(&id)) else {
+            let Some(oldest) = table.give_up_place(crowded) else {
+                drop(table);
                 self.refused.fetch_add(1, Ordering::Relaxed);
+                self.say_full();
                 return None;
             };
             self.displaced.fetch_add(1, Ordering::Relaxed);
             // One permit is kept: whoever does not wait for it yet gives way as soon as it does.
-            oldest.displaced.notify_one();
+            oldest.notify_one();
         }
         let id = table.next_id;
         table.next_id += 1;
@@ -201,10 +243,17 @@ impl Connections {
             ),
             Metric::counter(
                 "cm_http_connections_displaced_total",
-                "Connections without a login that were closed for newer ones",
+                "Connections that were closed for newer ones",
                 displaced,
             ),
         ]
+    }
+
+    /// Says that somebody finds no place.
+    fn say_full(&self) {
+        let Some(unlogged) = self.log.passes(Clock::real().now()) else { return };
+        let known = self.lock().known.len();
+        tracing::warn!(known, unlogged, "the REST port has no place for another connection");
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -213,13 +262,16 @@ impl Connections {
 }
 
 impl Slot {
-    /// Somebody has logged in on this connection: it does not give way any more.
-    pub(crate) fn keep(&self) {
+    /// Somebody has logged in on this connection: it does not give way any more, or not before
+    /// strangers do.
+    pub(crate) fn keep(&self, user: &str, access: &Access) {
         let mut table = self.connections.lock();
         // One that has been told to give way has lost its place, and does not come back by a login.
-        if table.strangers.remove(&self.id).is_some() {
-            let is_new = table.known.insert(self.id);
-            assert!(is_new, "a connection is no stranger's and somebody's at once");
+        if let Some(Stranger { displaced, .. }) = table.strangers.remove(&self.id) {
+            let is_administrator = access.on_node().contains(Privilege::NodesWrite);
+            let user = (!is_administrator).then(|| user.to_owned());
+            let before = table.known.insert(self.id, Known { user, displaced });
+            assert!(before.is_none(), "a connection is no stranger's and somebody's at once");
         }
     }
 

@@ -90,7 +90,9 @@ pub(super) async fn sign_in(
     let Some(credentials) = context.users.credentials(&user).filter(|_| is_user) else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
-    slot.keep();
+    if let Some(access) = context.users.access(&user) {
+        slot.keep(&user, &access);
+    }
     let token = context.sessions.begin(&user, credentials);
     with_cookie(keeping(&token, &headers, door))
 }
