@@ -16,6 +16,7 @@ mod damage;
 mod documents;
 mod first_start;
 mod fixed_settings;
+mod form_fields;
 mod groups;
 mod health;
 mod log_level;

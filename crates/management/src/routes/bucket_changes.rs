@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, Query, State};
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::bucket_form::BucketForm;
+use super::form_fields::FormFields;
 use super::named_bucket::{Fields, NamedBucket};
 use crate::answers;
 use crate::bucket_order::BucketOrderError;
@@ -20,8 +20,6 @@ use crate::node_view::NodeView;
 /// How long a client waits for the end of a bucket that it has deleted, as with the original.
 const DELETION_TIME_MAX: Duration = Duration::from_secs(30);
 
-type FieldsForm = Result<Form<Fields>, FormRejection>;
-
 /// Behind the question mark: says what would come of it, and changes nothing.
 const TRIAL_FIELD: &str = "just_validate";
 
@@ -29,9 +27,8 @@ const TRIAL_FIELD: &str = "just_validate";
 pub(super) async fn create(
     State(context): State<Arc<Context>>,
     Query(query): Query<Fields>,
-    form: FieldsForm,
+    FormFields(mut fields): FormFields,
 ) -> Response {
-    let mut fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let name = fields.remove("name").unwrap_or_default();
     let mut form = BucketForm::read(fields);
     form.check_new();
@@ -51,11 +48,10 @@ pub(super) async fn change(
     State(context): State<Arc<Context>>,
     NamedBucket(bucket): NamedBucket,
     Query(query): Query<Fields>,
-    form: FieldsForm,
+    FormFields(mut fields): FormFields,
 ) -> Response {
     let name = bucket.map().name;
     drop(bucket);
-    let mut fields = form.map(|Form(fields)| fields).unwrap_or_default();
     // Clients say it again.
     fields.remove("name");
     let form = BucketForm::read(fields);

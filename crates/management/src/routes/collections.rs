@@ -5,8 +5,7 @@ use std::sync::Arc;
 use auth::Privilege;
 use axum::Extension;
 use axum::body::Bytes;
-use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, Path, Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use document::{
@@ -14,6 +13,7 @@ use document::{
 };
 use serde_json::{Value, json};
 
+use super::form_fields::FormFields;
 use super::named_bucket::{Fields, NamedBucket};
 use super::wanted_manifest;
 use crate::answers;
@@ -21,8 +21,6 @@ use crate::authentication::User;
 use crate::bucket_view::{BucketView, ManifestEditError};
 use crate::context::Context;
 use crate::stopping::until_stopped;
-
-type FieldsForm = Result<Form<Fields>, FormRejection>;
 
 /// The parts of a path.
 type Parts = Path<Fields>;
@@ -81,8 +79,10 @@ fn seen_manifest(bucket: &dyn BucketView, user: &User) -> Manifest {
 }
 
 /// POST /pools/default/buckets/{bucket}/scopes
-pub(super) async fn create_scope(NamedBucket(bucket): NamedBucket, form: FieldsForm) -> Response {
-    let mut fields = fields(form);
+pub(super) async fn create_scope(
+    NamedBucket(bucket): NamedBucket,
+    FormFields(mut fields): FormFields,
+) -> Response {
     match fields.remove("name") {
         Some(scope) if fields.is_empty() => change(bucket, OwnedEdit::CreateScope { scope }).await,
         Some(_) => answers::refused("_", "Unexpected field"),
@@ -100,10 +100,9 @@ pub(super) async fn drop_scope(NamedBucket(bucket): NamedBucket, path: Parts) ->
 pub(super) async fn create_collection(
     NamedBucket(bucket): NamedBucket,
     path: Parts,
-    form: FieldsForm,
+    FormFields(mut fields): FormFields,
 ) -> Response {
     let (scope, _) = named(path);
-    let mut fields = fields(form);
     let Some(collection) = fields.remove("name") else {
         return answers::refused("name", "The value must be supplied");
     };
@@ -119,10 +118,10 @@ pub(super) async fn create_collection(
 pub(super) async fn change_collection(
     NamedBucket(bucket): NamedBucket,
     path: Parts,
-    form: FieldsForm,
+    FormFields(fields): FormFields,
 ) -> Response {
     let (scope, collection) = named(path);
-    match Properties::of(fields(form)) {
+    match Properties::of(fields) {
         Ok(properties) => {
             change(bucket, OwnedEdit::ChangeCollection { scope, collection, properties }).await
         }
@@ -188,10 +187,6 @@ pub(super) async fn replace(
 fn named(Path(mut parts): Parts) -> (String, String) {
     let mut part = |name| parts.remove(name).unwrap_or_default();
     (part("scope"), part("collection"))
-}
-
-fn fields(form: FieldsForm) -> Fields {
-    form.map(|Form(fields)| fields).unwrap_or_default()
 }
 
 impl Properties {

@@ -9,8 +9,7 @@ use auth::users::USER_NAME_SIZE_MAX;
 use auth::{Privilege, TooManyLogins};
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -18,8 +17,8 @@ use hyper::body::Frame;
 use platform::Clock;
 use tokio::sync::watch;
 
+use super::form_fields::FormFields;
 use super::health::all_metrics;
-use super::named_bucket::Fields;
 use crate::answers;
 use crate::authentication::{User, logs_in, too_many_logins};
 use crate::connection::{Door, Slot};
@@ -69,12 +68,11 @@ pub(super) async fn sign_in(
     Extension(door): Extension<Door>,
     Extension(slot): Extension<Arc<Slot>>,
     headers: HeaderMap,
-    form: Result<Form<Fields>, FormRejection>,
+    FormFields(mut fields): FormFields,
 ) -> Response {
     if !is_from_console(&headers) {
         return (StatusCode::FORBIDDEN, NOT_THE_CONSOLE).into_response();
     }
-    let mut fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let said = fields.remove("user").zip(fields.remove("password"));
     let Some((user, password)) = said.filter(|_| fields.is_empty()) else {
         return answers::refused("_", "Say `user` and `password`, and nothing else");

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::Form;
-use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use super::form_fields::FormFields;
 use super::named_bucket::{Fields, named_entries};
 use crate::answers;
 use crate::bucket_view::{DamagedVbucket, ResetError};
@@ -36,10 +35,9 @@ pub(super) async fn reset(
     State(context): State<Arc<Context>>,
     Path(number): Path<String>,
     Query(query): Query<Fields>,
-    form: Result<Form<Fields>, FormRejection>,
+    FormFields(fields): FormFields,
 ) -> Response {
     let (name, value) = CONFIRMATION;
-    let fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let said = |name| query.get(name).or(fields.get(name));
     let is_confirmed = said(name).is_some_and(|said| said == value);
     let view = match said("bucket") {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use auth::Privilege;
 use axum::Extension;
-use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, Path, Query};
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
 use document::CollectionId;
 use serde_json::{Value, json};
 
+use super::form_fields::FormFields;
 use super::named_bucket::{Fields, NamedBucket};
 use crate::answers;
 use crate::authentication::User;
@@ -152,13 +152,12 @@ pub(super) async fn write(
     NamedBucket(bucket): NamedBucket,
     Extension(user): Extension<User>,
     path: Parts,
-    form: Result<Form<Fields>, FormRejection>,
+    FormFields(mut fields): FormFields,
 ) -> Response {
     let named = match named(bucket, path, &user, Privilege::Upsert) {
         Ok(named) => named,
         Err(refused) => return *refused,
     };
-    let mut fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let Some(value) = fields.remove("value") else {
         return answers::refused("value", "The value must be supplied");
     };

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::Form;
 use axum::extract::State;
-use axum::extract::rejection::FormRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::named_bucket::Fields;
+use super::form_fields::FormFields;
 use crate::answers;
 use crate::context::Context;
 
@@ -24,9 +22,8 @@ pub(super) async fn show(State(context): State<Arc<Context>>) -> Response {
 /// POST /settee/logLevel: `filter` in the words of `--log-level`. It holds until the node stops.
 pub(super) async fn change(
     State(context): State<Arc<Context>>,
-    form: Result<Form<Fields>, FormRejection>,
+    FormFields(fields): FormFields,
 ) -> Response {
-    let fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let Some(filter) = fields.get(FILTER) else {
         return answers::refused(FILTER, "Say which lines: info, or bucket=debug,info");
     };

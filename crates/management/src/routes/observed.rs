@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-use super::named_bucket::{Fields, NamedBucket};
+use super::form_fields::FormFields;
+use super::named_bucket::NamedBucket;
 use crate::answers;
 use crate::context::Context;
 use crate::observed::{HotKeys, SlowOperationFacts};
-
-type FieldsForm = Result<Form<Fields>, FormRejection>;
 
 /// GET /settee/buckets/{bucket}/slowOperations: the newest first. Durations are microseconds.
 pub(super) async fn slow_operations(NamedBucket(bucket): NamedBucket) -> Response {
@@ -50,9 +48,8 @@ pub(super) async fn slow_thresholds(State(context): State<Arc<Context>>) -> Resp
 /// POST /settee/slowThresholds: `command`, or `all`; `milliseconds`. It holds until the node stops.
 pub(super) async fn change_slow_threshold(
     State(context): State<Arc<Context>>,
-    form: FieldsForm,
+    FormFields(fields): FormFields,
 ) -> Response {
-    let fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let said = fields.get("command").zip(fields.get("milliseconds"));
     let Some((command, milliseconds)) = said else {
         return answers::refused("_", "Say `command`, such as GET or all, and `milliseconds`");
@@ -75,9 +72,8 @@ pub(super) async fn hot_keys(NamedBucket(bucket): NamedBucket) -> Response {
 /// POST /settee/hotKeys: begins a sampling of all buckets, for `seconds`.
 pub(super) async fn sample_hot_keys(
     State(context): State<Arc<Context>>,
-    form: FieldsForm,
+    FormFields(fields): FormFields,
 ) -> Response {
-    let fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let Some(seconds) = fields.get("seconds") else {
         return answers::refused("seconds", "Say for how many seconds");
     };

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use auth::UsersEdit;
 use axum::Extension;
-use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-use super::named_bucket::Fields;
+use super::form_fields::FormFields;
 use super::users::role_json;
 use super::users_change::{carry_out, hashed};
 use crate::answers;
@@ -42,9 +41,8 @@ pub(super) async fn whoami(
 pub(super) async fn change_password(
     State(context): State<Arc<Context>>,
     Extension(user): Extension<User>,
-    form: Result<Form<Fields>, FormRejection>,
+    FormFields(mut fields): FormFields,
 ) -> Response {
-    let mut fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let Some(password) = fields.remove("password").filter(|_| fields.is_empty()) else {
         return answers::refused("password", "The new password must be supplied, and nothing else");
     };

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use auth::{PasswordPolicy, UsersEdit};
 use axum::Extension;
-use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde_json::json;
 
-use super::named_bucket::Fields;
+use super::form_fields::FormFields;
 use super::users_change::carry_out;
 use crate::answers;
 use crate::authentication::User;
@@ -34,9 +33,8 @@ pub(super) async fn show(State(context): State<Arc<Context>>) -> Response {
 pub(super) async fn change(
     State(context): State<Arc<Context>>,
     Extension(user): Extension<User>,
-    form: Result<Form<Fields>, FormRejection>,
+    FormFields(fields): FormFields,
 ) -> Response {
-    let fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let mut policy = PasswordPolicy::default();
     for (name, value) in fields {
         let flag = match name.as_str() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use management::Limits;
 
-use crate::http_client::basic;
+use crate::http_client::{HttpClient, basic};
 use crate::rest_port::{PASSWORD, RestPort, USER};
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -162,6 +162,69 @@ fn who_opens_many_connections_and_says_nothing_shuts_nobody_out() {
         let metrics = client.ask("GET", "/metrics", "").body;
         assert!(metrics.contains("cm_http_connections_displaced_total 1\n"), "{metrics}");
         assert!(metrics.contains("cm_http_connections_refused_total 0\n"), "{metrics}");
+    }
+}
+
+#[test]
+fn a_user_with_many_connections_shuts_nobody_out() {
+    const COUNT: usize = 20;
+    let limits = Limits { connections_max: COUNT, header_time_max: HOURS, ..Limits::default() };
+    let port = RestPort::start_with(limits);
+    let form = "password=password&roles=";
+    assert_eq!(port.ask_with("PUT", "/settings/rbac/users/local/bob", form).status, 200);
+    let mut of_bob: Vec<HttpClient> = Vec::new();
+    for _ in 0..COUNT {
+        let mut client = port.connect();
+        let login = basic("bob", "password");
+        client.send(&format!("GET /whoami HTTP/1.1\r\nHost: x\r\n{login}\r\n"));
+        // The connection of before may still be on its way out.
+        if client.read_answer().is_some() {
+            of_bob.push(client);
+        }
+    }
+    assert!(of_bob.len() > COUNT - 2);
+    for _ in 0..3 {
+        let mut stranger = port.connect();
+        stranger.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(stranger.read_answer().is_some());
+        let mut administrator = port.connect();
+        assert_eq!(administrator.ask("GET", "/whoami", "").status, 200);
+    }
+    assert!(of_bob.remove(0).is_closed(), "the oldest gives way");
+}
+
+#[test]
+fn a_body_that_is_no_form_is_refused_wherever_a_form_is_read() {
+    let port = RestPort::start();
+    let bucket = "/pools/default/buckets/default";
+    let collection = format!("{bucket}/scopes/_default/collections");
+    for (method, path) in [
+        ("POST", "/settings/passwordPolicy"),
+        ("POST", "/settings/audit"),
+        ("POST", "/settings/security"),
+        ("POST", "/controller/changePassword"),
+        ("POST", "/pools/default/buckets"),
+        ("POST", bucket),
+        ("POST", &format!("{bucket}/scopes")),
+        ("POST", &collection),
+        ("PATCH", &format!("{collection}/_default")),
+        ("PUT", "/settings/rbac/users/local/u"),
+        ("PUT", "/settings/rbac/groups/g"),
+        ("POST", "/settee/logLevel"),
+        ("POST", "/settee/hotKeys"),
+        ("POST", "/settee/slowThresholds"),
+    ] {
+        for (kind, body) in [("application/json", "{\"minLength\":9}"), ("text/plain", "a=1")] {
+            let mut client = port.connect();
+            let (login, size) = (basic(USER, PASSWORD), body.len());
+            client.send(&format!(
+                "{method} {path} HTTP/1.1\r\nHost: x\r\n{login}Content-Type: {kind}\r\n\
+                 Content-Length: {size}\r\n\r\n{body}"
+            ));
+            let answer = client.read_answer().unwrap();
+            assert_eq!(answer.status, 400, "{method} {path} {kind}: {}", answer.body);
+            assert!(answer.body.contains("The body is a form"), "{method} {path}: {}", answer.body);
+        }
     }
 }
 
