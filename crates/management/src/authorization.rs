@@ -48,7 +48,7 @@ pub(crate) async fn require_privilege(
 const UNNOTED: [&str; 2] = ["/pools/default/checkPermissions", "/settee/users"];
 
 /// Whether `access` allows a request; otherwise what would.
-fn check<'a>(
+pub(crate) fn check<'a>(
     access: &Access,
     method: &Method,
     path: &str,

@@ -1,15 +1,16 @@
 //! Configurations that stay open: a document and four newlines, again whenever the map changes,
-//! until the server stops.
+//! until the server stops, or the user may not see them any more.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
+use auth::Credentials;
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::http::header;
+use axum::extract::{MatchedPath, State};
+use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
 use cluster::BucketMap;
 use hyper::body::Frame;
@@ -18,55 +19,96 @@ use tokio::sync::watch;
 use super::cluster::pool_json;
 use super::named_bucket::NamedBucket;
 use crate::authentication::User;
+use crate::authorization::check;
 use crate::context::Context;
 use crate::stopping::until_stopped;
 
 /// What ends a document. Source: docs/specification/clients.md, section 10.
 const END_OF_DOCUMENT: &str = "\n\n\n\n";
 
-/// The document as it is now; `None` ends the stream.
-type Render = Box<dyn Fn(&Context) -> Option<String> + Send + Sync>;
+/// The document as it is now, for the user as it is now; `None` ends the stream.
+type Render = Box<dyn Fn(&Context, &User) -> Option<String> + Send + Sync>;
 
 /// GET /pools/default/nodeServicesStreaming
-pub(super) async fn node_services(State(context): State<Arc<Context>>) -> Response {
-    stream(context, Box::new(|context| Some(context.view.cluster_map().global_config())))
+pub(super) async fn node_services(
+    State(context): State<Arc<Context>>,
+    Extension(user): Extension<User>,
+    path: MatchedPath,
+) -> Response {
+    let render = |context: &Context, _: &User| Some(context.view.cluster_map().global_config());
+    stream(context, Listener::new(user, path, ""), Box::new(render))
 }
 
 /// GET /poolsStreaming/default
 pub(super) async fn pool(
     State(context): State<Arc<Context>>,
     Extension(user): Extension<User>,
+    path: MatchedPath,
 ) -> Response {
-    let render = move |context: &Context| Some(pool_json(&*context.view, &user).to_string());
-    stream(context, Box::new(render))
+    let render = |context: &Context, user: &User| Some(pool_json(&*context.view, user).to_string());
+    stream(context, Listener::new(user, path, ""), Box::new(render))
 }
 
 /// GET /pools/default/bs/{bucket} and /pools/default/bucketsStreaming/{bucket}
 pub(super) async fn bucket(
     State(context): State<Arc<Context>>,
     NamedBucket(bucket): NamedBucket,
+    Extension(user): Extension<User>,
+    path: MatchedPath,
 ) -> Response {
     let BucketMap { name, uuid, .. } = bucket.map();
+    let listener = Listener::new(user, path, &name);
     // Whoever only listens does not keep a bucket from going, and is not told of another one.
-    let render = move |context: &Context| {
+    let render = move |context: &Context, _: &User| {
         let map = context.view.bucket(&name)?.map();
         (map.uuid == uuid).then(|| context.view.cluster_map().bucket_config(&map))
     };
-    stream(context, Box::new(render))
+    stream(context, listener, Box::new(render))
 }
 
-fn stream(context: Arc<Context>, render: Render) -> Response {
+fn stream(context: Arc<Context>, mut listener: Listener, render: Render) -> Response {
+    listener.credentials = context.users.credentials(&listener.user.name);
     let changed = context.maps_changed.clone();
-    let documents =
-        Documents { next: Box::pin(std::future::ready(true)), context, render, changed };
+    let next = Box::pin(std::future::ready(true));
+    let documents = Documents { next, context, listener, render, changed };
     let headers = [(header::CONTENT_TYPE, "application/json; charset=utf-8")];
     (headers, Body::new(documents)).into_response()
+}
+
+/// Who listens to a stream.
+struct Listener {
+    user: User,
+    /// What the user had when the stream began: whoever has another password, or is another user of
+    /// that name, does not listen to it.
+    credentials: Option<Arc<Credentials>>,
+    /// What was asked for, as the table of requests has it, and the bucket in it.
+    path: MatchedPath,
+    bucket: String,
+}
+
+impl Listener {
+    fn new(user: User, path: MatchedPath, bucket: &str) -> Self {
+        Self { user, credentials: None, path, bucket: bucket.to_owned() }
+    }
+
+    /// The user as it is now, if it may still listen.
+    fn now(&self, context: &Context) -> Option<User> {
+        let name = &self.user.name;
+        if context.users.credentials(name) != self.credentials {
+            return None;
+        }
+        let access = Arc::new(context.users.access(name)?);
+        let bucket = |_: &str| Some(self.bucket.as_str());
+        check(&access, &Method::GET, self.path.as_str(), bucket).ok()?;
+        Some(User { access, ..self.user.clone() })
+    }
 }
 
 /// A body of documents that ends when the server stops. Its length is unknown, which makes the
 /// answer a chunked one.
 struct Documents {
     context: Arc<Context>,
+    listener: Listener,
     render: Render,
     changed: watch::Receiver<()>,
     /// Whether there is another document; waits for that to be known.
@@ -87,7 +129,8 @@ impl hyper::body::Body for Documents {
         }
         // A change from here on is not in this document.
         self.changed.mark_unchanged();
-        let Some(document) = (self.render)(&self.context) else { return Poll::Ready(None) };
+        let Some(user) = self.listener.now(&self.context) else { return Poll::Ready(None) };
+        let Some(document) = (self.render)(&self.context, &user) else { return Poll::Ready(None) };
         let (stopped, changed) = (self.context.stopped.clone(), self.changed.clone());
         self.next = Box::pin(until_changed(changed, stopped));
         let document = Bytes::from(document + END_OF_DOCUMENT);
