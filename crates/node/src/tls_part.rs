@@ -30,6 +30,9 @@ impl TlsPart {
         let sources = sources_of(config, tls, directory.certificates());
         let files = Arc::clone(&world.files);
         let certificates = CertificateStore::open(world.clock.clone(), files, sources)?;
+        if let Some(why) = certificates.warning() {
+            tracing::warn!(why, "the certificate that clients are shown is to be replaced");
+        }
         let (listener, data) = open_door(&world.network, config, tls.port, "--tls-port")?;
         let acceptor = Arc::clone(certificates.acceptor());
         Ok(Self {

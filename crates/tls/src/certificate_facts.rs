@@ -3,9 +3,14 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
+use platform::WallTime;
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 use x509_parser::extensions::GeneralName;
+use x509_parser::time::ASN1Time;
+
+/// Whose end is closer than 30 days is warned of.
+const SOON_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 /// A certificate, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +29,8 @@ pub struct CertificateFacts {
     pub hosts: Vec<String>,
     /// Whether it may sign others.
     pub is_authority: bool,
+    /// Whether it may be shown by a server, as it says for what it is or does not.
+    pub is_for_servers: bool,
 }
 
 impl CertificateFacts {
@@ -32,6 +39,7 @@ impl CertificateFacts {
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
         let names = parsed.subject_alternative_name().ok().flatten();
         let names = names.map(|extension| extension.value.general_names.as_slice());
+        let uses = parsed.extended_key_usage().ok().flatten();
         Some(Self {
             subject: parsed.subject().to_string(),
             issuer: parsed.issuer().to_string(),
@@ -40,8 +48,35 @@ impl CertificateFacts {
             fingerprint: fingerprint(certificate),
             hosts: names.unwrap_or_default().iter().filter_map(host).collect(),
             is_authority: parsed.is_ca(),
+            is_for_servers: uses.is_none_or(|uses| uses.value.any || uses.value.server_auth),
         })
     }
+
+    /// Why no client would believe it at this time, of a server that shows it.
+    pub fn fault_at(&self, now: WallTime) -> Option<String> {
+        let now_s = i64::from(now.seconds());
+        match () {
+            () if now_s > self.not_after_s => Some(format!("it ended {}", day(self.not_after_s))),
+            () if now_s < self.not_before_s => {
+                Some(format!("it counts from {} on", day(self.not_before_s)))
+            }
+            () if !self.is_for_servers => Some("it is not for servers".to_owned()),
+            () => None,
+        }
+    }
+
+    /// What people should do something about soon, or at once.
+    pub fn warning_at(&self, now: WallTime) -> Option<String> {
+        let left_s = self.not_after_s.saturating_sub(now.seconds().into());
+        let ends_soon = || format!("it ends {}", day(self.not_after_s));
+        self.fault_at(now).or_else(|| (left_s < SOON_SECONDS).then(ends_soon))
+    }
+}
+
+/// Such as `Jan  1 00:00:00 2021 +00:00`.
+fn day(seconds: i64) -> String {
+    let time = ASN1Time::from_timestamp(seconds);
+    time.map_or_else(|_| format!("{seconds} s behind 1970"), |time| time.to_string())
 }
 
 fn host(name: &GeneralName<'_>) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use platform::{Clock, Files};
+use platform::{Clock, Files, WallTime};
 
 use crate::acceptor::{Acceptor, InvalidMaterial, Material};
 use crate::authority_directory::AuthorityDirectory;
@@ -103,11 +103,17 @@ impl CertificateStore {
     /// Reads the files again. New sessions are made with what they say.
     ///
     /// # Errors
-    /// A file cannot be read, or not be used: what was used before is used further.
+    /// A file cannot be read, or not be used, or no client would believe what is new: what was used
+    /// before is used further.
     pub fn reload(&self) -> Result<(), CertificateError> {
         // Held while the files are read: what is read first does not replace what is read later.
         let mut material = self.material.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = read(&self.clock, &*self.files, &self.sources)?;
+        // A start goes on with one that no client believes: a node that is there can be mended. In
+        // the place of one that they do believe it is a mistake.
+        if fresh.chain != material.chain {
+            refuse_fault(&fresh, self.clock.wall_time())?;
+        }
         self.use_material(&fresh)?;
         *material = fresh;
         Ok(())
@@ -152,6 +158,18 @@ impl CertificateStore {
     pub fn chain(&self) -> Vec<(CertificateFacts, String)> {
         let material = self.material.lock().unwrap_or_else(PoisonError::into_inner);
         described(&material.chain)
+    }
+
+    /// What should be done something about of what clients are shown: it ends soon, or nobody
+    /// believes it.
+    pub fn warning(&self) -> Option<String> {
+        let (shown, _) = self.chain().into_iter().next()?;
+        shown.warning_at(self.clock.wall_time())
+    }
+
+    /// The time by which certificates end.
+    pub fn now(&self) -> WallTime {
+        self.clock.wall_time()
     }
 
     /// The authorities that clients' certificates are believed of.
@@ -232,6 +250,15 @@ fn read(
     read_with(files, sources, || Own::of_node(clock, files, sources))
 }
 
+/// Refuses a chain that no client would believe.
+fn refuse_fault(material: &Material, now: WallTime) -> Result<(), CertificateError> {
+    let shown = described(&material.chain).into_iter().next();
+    match shown.and_then(|(shown, _)| shown.fault_at(now)) {
+        Some(fault) => Err(CertificateError(format!("the certificate: {fault}"))),
+        None => Ok(()),
+    }
+}
+
 /// Reads the files that there are; `own` is shown where no certificate was given.
 fn read_with(
     files: &dyn Files,
@@ -268,7 +295,6 @@ fn read_with(
 mod tests {
     use std::path::Path;
 
-    use platform::WallTime;
     use platform::files::RealFiles;
     use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
@@ -384,6 +410,39 @@ mod tests {
         RealFiles.replace_all(&given, &node).unwrap();
         store.reload().unwrap();
         assert!(!Arc::ptr_eq(&before, &store.acceptor().config()));
+    }
+
+    #[test]
+    fn what_no_client_believes_does_not_come_into_the_place_of_what_they_do() {
+        let now = WallTime(1_700_000_000_000_000_000);
+        let long_ago = WallTime(1_000_000_000_000_000_000);
+        let root = tempfile::tempdir().unwrap();
+        let authority = Authority::generate("own", now).unwrap();
+        let issue = |at| authority.issue(hosts_of("h"), at).unwrap();
+        let given = root.path().join("given.pem");
+        let keep = |pem: &str| RealFiles.replace_all(&given, pem.as_bytes()).unwrap();
+        let open = || {
+            let (certificate, key) = (Some(given.clone()), Some(given.clone()));
+            open(CertificateSources { certificate, key, ..sources(root.path(), "h") }).unwrap()
+        };
+        keep(&issue(now));
+        let store = open();
+        assert_eq!(store.warning(), None);
+        let before = store.acceptor().config();
+        for (bad, reason) in [
+            (issue(long_ago), "the certificate: it ended "),
+            (issue(WallTime(1_900_000_000_000_000_000)), "the certificate: it counts from "),
+            (authority.issue_to_client("app", now).unwrap(), "it is not for servers"),
+        ] {
+            keep(&bad);
+            let error = store.reload().unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+            assert!(Arc::ptr_eq(&before, &store.acceptor().config()));
+            // A start goes on with it, and a reload of other files as well.
+            let begun = open();
+            assert!(begun.warning().is_some());
+            begun.reload().unwrap();
+        }
     }
 
     fn check(sources: &CertificateSources) -> Result<(), String> {

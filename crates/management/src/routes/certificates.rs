@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use platform::WallTime;
 use serde_json::{Value, json};
 use tls::{CertificateError, CertificateFacts, CertificateStore, ClientCertificates};
 
@@ -32,7 +33,7 @@ pub(super) async fn chains(State(context): State<Arc<Context>>) -> Response {
         "node": format!("{}:{}", address.host, address.management_port),
         "type": if store.is_self_signed() { "generated" } else { "uploaded" },
     });
-    answers::ok(&json!([described(facts, &pem, beside)]))
+    answers::ok(&json!([described(facts, &pem, store.now(), beside)]))
 }
 
 /// When the certificate ends that clients are shown; nothing without TLS.
@@ -107,6 +108,13 @@ async fn change(
 fn log_reload(store: &CertificateStore) {
     let fingerprint = store.chain().first().map(|(facts, _)| facts.fingerprint.clone());
     tracing::info!(fingerprint, "new TLS sessions show this certificate");
+    if let Some(why) = store.warning() {
+        tracing::warn!(
+            fingerprint,
+            why,
+            "the certificate that clients are shown is to be replaced"
+        );
+    }
 }
 
 fn authorities(store: &CertificateStore) -> Value {
@@ -117,11 +125,16 @@ fn authorities(store: &CertificateStore) -> Value {
         }
     }
     let numbered = (0_u32..).zip(&authorities);
-    numbered.map(|(id, (facts, pem))| described(facts, pem, json!({"id": id}))).collect()
+    let now = store.now();
+    numbered.map(|(id, (facts, pem))| described(facts, pem, now, json!({"id": id}))).collect()
 }
 
 /// What is said of each certificate, and what is said of this one beside it.
-fn described(facts: &CertificateFacts, pem: &str, beside: Value) -> Value {
+fn described(facts: &CertificateFacts, pem: &str, now: WallTime, beside: Value) -> Value {
+    // Only of what a server shows it matters what else it is for.
+    let is_shown = !facts.is_authority;
+    let warnings = facts.warning_at(now).filter(|_| is_shown || facts.is_for_servers);
+    let warnings: Vec<Value> = warnings.iter().map(|why| json!({"message": why})).collect();
     let mut fields = json!({
         "subject": facts.subject,
         "issuer": facts.issuer,
@@ -129,7 +142,7 @@ fn described(facts: &CertificateFacts, pem: &str, beside: Value) -> Value {
         "notAfter": rfc3339(facts.not_after_s),
         "sha256": facts.fingerprint,
         "pem": pem,
-        "warnings": [],
+        "warnings": warnings,
     });
     if let (Some(fields), Value::Object(beside)) = (fields.as_object_mut(), beside) {
         fields.extend(beside);
