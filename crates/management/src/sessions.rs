@@ -16,6 +16,8 @@ pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 const AGE_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 /// Sessions at a time; the one that was used least lately makes room.
 const SESSIONS_MAX: usize = 1024;
+/// Those of one user: whoever signs in again and again ends sessions of its own.
+const SESSIONS_OF_USER_MAX: usize = 32;
 /// Bytes of either half of a token.
 const HALF_SIZE: usize = 16;
 
@@ -69,16 +71,17 @@ impl Sessions {
         self.entropy.fill(&mut id);
         self.entropy.fill(&mut secret);
         let now = self.clock.now();
-        let user = user.to_owned();
         let mut table = self.lock();
         // Those that are over make room before one that goes on has to.
         table.retain(|_, session| !session.is_over(now));
-        if table.len() >= SESSIONS_MAX {
-            let oldest = table.iter().min_by_key(|(_, session)| session.used).map(|(id, _)| *id);
-            if let Some(id) = oldest {
-                table.remove(&id);
-            }
+        let is_of_user = |session: &Session| session.user == user;
+        if table.values().filter(|session| is_of_user(session)).count() >= SESSIONS_OF_USER_MAX {
+            end_idlest(&mut table, is_of_user);
         }
+        if table.len() >= SESSIONS_MAX {
+            end_idlest(&mut table, |_| true);
+        }
+        let user = user.to_owned();
         table.insert(id, Session { secret, user, credentials, began: now, used: now });
         assert!(table.len() <= SESSIONS_MAX, "a session beyond the limit takes another's place");
         URL_SAFE_NO_PAD.encode([id, secret].concat())
@@ -115,6 +118,15 @@ impl Sessions {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Half, Session>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends that of some sessions that was used least lately.
+fn end_idlest(table: &mut BTreeMap<Half, Session>, is_one: impl Fn(&Session) -> bool) {
+    let some = table.iter().filter(|(_, session)| is_one(session));
+    let idlest = some.min_by_key(|(_, session)| session.used).map(|(id, _)| *id);
+    if let Some(id) = idlest {
+        table.remove(&id);
     }
 }
 
@@ -194,14 +206,33 @@ mod tests {
         let (clock, sessions) = sessions();
         let users = users();
         let credentials = users.credentials("ann").unwrap();
-        let first = sessions.begin("ann", Arc::clone(&credentials));
-        let second = sessions.begin("ann", Arc::clone(&credentials));
+        let begin = |user: &str| sessions.begin(user, Arc::clone(&credentials));
+        let (first, second) = (begin("ann"), begin("ann"));
         clock.advance(Duration::from_secs(1));
         assert!(sessions.user_of(&first, &users).is_some());
-        for _ in 2..=SESSIONS_MAX {
-            sessions.begin("ann", Arc::clone(&credentials));
+        for number in 2..=SESSIONS_MAX {
+            begin(&format!("user-{number}"));
         }
         assert!(sessions.user_of(&first, &users).is_some());
         assert_eq!(sessions.user_of(&second, &users), None);
+    }
+
+    #[test]
+    fn who_signs_in_again_and_again_ends_no_session_of_others() {
+        let (clock, sessions) = sessions();
+        let users = users();
+        let credentials = users.credentials("ann").unwrap();
+        let begin = |user: &str| {
+            clock.advance(Duration::from_millis(1));
+            sessions.begin(user, Arc::clone(&credentials))
+        };
+        let of_ann: Vec<String> = (0..=SESSIONS_OF_USER_MAX).map(|_| begin("ann")).collect();
+        for _ in 0..=SESSIONS_MAX {
+            begin("bob");
+        }
+        assert_eq!(sessions.user_of(&of_ann[0], &users), None, "one too many of its own");
+        for token in &of_ann[1..] {
+            assert!(sessions.user_of(token, &users).is_some());
+        }
     }
 }
