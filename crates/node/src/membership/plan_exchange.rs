@@ -14,6 +14,7 @@ use server::BucketRefusal;
 
 use super::exchange::{ATTEMPTS_MAX, Exchange};
 use super::plan_order::PlanOrder;
+use super::silent::Silent;
 use super::{CarriedOut, Membership};
 use crate::peer_copies::{OfferPurpose, PeerRefusal, PlanOffer, PlanPeers};
 
@@ -47,6 +48,9 @@ impl Membership {
             return Err(BucketRefusal::Failed("The node is starting".to_owned()));
         };
         let _changing = self.plans.state.lock();
+        // Whoever does not answer the first question is not waited for again: it is given the plan
+        // when it does, and whoever asks for the change hears of it in time.
+        let mut silent = self.nobody_silent();
         for _ in 0..ATTEMPTS_MAX {
             let plan = self.plan();
             if self.this_node_in(&plan).is_none() {
@@ -54,7 +58,7 @@ impl Membership {
                 return Err(BucketRefusal::Failed(why.to_owned()));
             }
             let next = order.applied(&plan)?;
-            match self.attempt(peers, &plan, &next, order)? {
+            match self.attempt(peers, &mut silent, &plan, &next, order)? {
                 Attempt::Done => return Ok(()),
                 Attempt::Behind => {}
             }
@@ -66,11 +70,12 @@ impl Membership {
     fn attempt(
         &self,
         peers: &PlanPeers,
+        silent: &mut Silent<'_>,
         plan: &ClusterPlan,
         next: &ClusterPlan,
         order: &PlanOrder,
     ) -> Result<Attempt, BucketRefusal> {
-        if let Attempt::Behind = self.ask_all(peers, plan, next, order.needs_all())? {
+        if let Attempt::Behind = self.ask_all(peers, silent, plan, next, order.needs_all())? {
             return Ok(Attempt::Behind);
         }
         // This node is asked before the first one carries it out: a refusal is to change nothing
@@ -78,7 +83,7 @@ impl Membership {
         if let CarriedOut::Refused(why) | CarriedOut::NotNow(why) = self.try_out(next) {
             return self.refused_here(plan, why);
         }
-        if let Attempt::Behind = self.precede_plan(peers, plan, next, order.needs_all())? {
+        if let Attempt::Behind = self.precede_plan(peers, silent, plan, next, order.needs_all())? {
             return Ok(Attempt::Behind);
         }
         match self.carry_out(next) {
@@ -88,7 +93,7 @@ impl Membership {
                 return self.refused_here(plan, why);
             }
         }
-        let unreached = self.give_plan(peers, next, order.purpose());
+        let unreached = self.give_plan(peers, silent, next, order.purpose());
         self.plans.state.set_due(!unreached.is_empty());
         if !unreached.is_empty() {
             tracing::warn!(?unreached, "buckets have changed, and not on these nodes yet");
@@ -112,6 +117,7 @@ impl Membership {
     fn ask_all(
         &self,
         peers: &PlanPeers,
+        silent: &mut Silent<'_>,
         plan: &ClusterPlan,
         next: &ClusterPlan,
         needs_all: bool,
@@ -120,7 +126,9 @@ impl Membership {
         for node in self.other_members(plan) {
             let name = &node.name;
             let purpose = OfferPurpose::Trial;
-            let ask = |plan: &str| self.tell_plan(peers, node, PlanOffer { plan, purpose });
+            let mut ask = |plan: &str| {
+                silent.ask(node, || self.tell_plan(peers, node, PlanOffer { plan, purpose }))
+            };
             match ask(&offer) {
                 Ok(theirs) if self.catch_up(name, plan, &theirs)? => return Ok(Attempt::Behind),
                 Ok(theirs) => check_follows(name, plan, &theirs)?,
@@ -146,6 +154,7 @@ impl Membership {
     fn precede_plan(
         &self,
         peers: &PlanPeers,
+        silent: &mut Silent<'_>,
         plan: &ClusterPlan,
         next: &ClusterPlan,
         needs_all: bool,
@@ -155,7 +164,7 @@ impl Membership {
         for node in plan.nodes.iter().take(before) {
             let name = &node.name;
             let offered = PlanOffer { plan: &offer, purpose: OfferPurpose::Order };
-            match self.tell_plan(peers, node, offered) {
+            match silent.ask(node, || self.tell_plan(peers, node, offered)) {
                 Ok(theirs) if theirs == *next => return Ok(Attempt::Done),
                 Ok(theirs) if self.catch_up(name, plan, &theirs)? => return Ok(Attempt::Behind),
                 Ok(_) => {
@@ -200,13 +209,15 @@ impl Membership {
     fn give_plan(
         &self,
         peers: &PlanPeers,
+        silent: &mut Silent<'_>,
         plan: &ClusterPlan,
         purpose: OfferPurpose,
     ) -> Vec<String> {
         let text = plan.to_json();
         let mut unreached = Vec::new();
         for node in self.other_members(plan) {
-            match self.tell_plan(peers, node, PlanOffer { plan: &text, purpose }) {
+            let offer = PlanOffer { plan: &text, purpose };
+            match silent.ask(node, || self.tell_plan(peers, node, offer)) {
                 Ok(theirs) if theirs.changes >= plan.changes => {}
                 Ok(_) => unreached.push(node.name.clone()),
                 Err(error) => {

@@ -4,6 +4,7 @@
 
 mod compactions;
 mod manifests;
+mod plans;
 mod users;
 
 use std::net::{IpAddr, Ipv4Addr};
