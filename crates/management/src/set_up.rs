@@ -13,7 +13,19 @@ use crate::node_view::NodeView;
 /// How often an operator is reminded of a node that anybody may set up.
 const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
 /// What proxies add: their clients are somewhere else.
-const FORWARDING_HEADERS: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
+const FORWARDING_HEADERS: [&str; 11] = [
+    "via",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-real-ip",
+    "x-client-ip",
+    "client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+];
 
 /// Who may set a node up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +92,7 @@ mod tests {
     fn who_sets_a_node_up_is_on_its_machine_unless_anybody_may() {
         let here = "127.0.0.1";
         type Case = (&'static str, &'static [(&'static str, &'static str)], bool);
-        let cases: [Case; 12] = [
+        let cases: [Case; 14] = [
             (here, &[], true),
             ("::1", &[("host", "[::1]:8091")], true),
             ("::ffff:127.0.0.1", &[("host", "127.0.0.1:8091")], true),
@@ -91,6 +103,8 @@ mod tests {
             (here, &[("host", "a b")], false),
             (here, &[("host", "localhost"), ("x-forwarded-for", "10.0.0.1")], false),
             (here, &[("host", "localhost"), ("forwarded", "for=10.0.0.1")], false),
+            (here, &[("host", "localhost"), ("via", "1.1 proxy")], false),
+            (here, &[("host", "localhost"), ("x-forwarded-host", "db.example")], false),
             ("10.0.0.1", &[("host", "10.0.0.2:8091")], false),
             ("fe80::1", &[("host", "localhost")], false),
         ];
