@@ -30,7 +30,7 @@ pub(crate) async fn require_privilege(
         all.find(|(known, _)| *known == name).map(|(_, value)| value)
     };
     let is_allowed = check(&access, &parts.method, path, find);
-    let is_noted = !parts.method.is_safe() && !UNNOTED.contains(&path);
+    let is_noted = is_noted(&parts.method, path);
     let (method, uri) = (parts.method.clone(), parts.uri.clone());
     let address = parts.extensions.get::<Peer>().map(|Peer(address)| *address);
     let answer = match is_allowed {
@@ -45,7 +45,13 @@ pub(crate) async fn require_privilege(
 }
 
 /// What changes nothing, and what nodes tell each other: it was noted where it was asked for.
-const UNNOTED: [&str; 2] = ["/pools/default/checkPermissions", "/settee/users"];
+const UNNOTED: [&str; 3] =
+    ["/pools/default/checkPermissions", "/pools/default/stats/range", "/settee/users"];
+
+/// Whether the audit log has a line about a request of this form.
+fn is_noted(method: &Method, path: &str) -> bool {
+    !method.is_safe() && !UNNOTED.contains(&path)
+}
 
 /// Whether `access` allows a request; otherwise what would.
 pub(crate) fn check<'a>(
@@ -79,6 +85,21 @@ mod tests {
 
     use super::*;
     use crate::route_table::{BUCKET, COLLECTIONS, SCOPES};
+
+    #[test]
+    fn what_only_asks_is_not_noted_whatever_its_method() {
+        for (method, path, expected) in [
+            (Method::GET, BUCKET, false),
+            (Method::POST, BUCKET, true),
+            (Method::POST, "/pools/default/stats/range", false),
+            (Method::POST, "/pools/default/checkPermissions", false),
+        ] {
+            assert_eq!(is_noted(&method, path), expected, "{method} {path}");
+        }
+        for path in UNNOTED {
+            assert!(REST_ROUTES.iter().any(|route| route.path == path), "{path}");
+        }
+    }
 
     #[test]
     fn a_request_is_allowed_where_the_role_was_given() {
