@@ -42,7 +42,8 @@ impl<'a> ClientFirst<'a> {
     /// Reads the message; `None` when it is malformed or asks for channel binding.
     pub(crate) fn parse(data: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(data).ok()?;
-        let authzid_and_bare = text.strip_prefix("n,")?;
+        // `y` is who could bind to a channel, and has seen that nobody offers it here.
+        let authzid_and_bare = text.strip_prefix("n,").or_else(|| text.strip_prefix("y,"))?;
         let (_authzid, bare) = authzid_and_bare.split_once(',')?;
         let gs2_header = text.strip_suffix(bare)?;
         let (mut user, mut nonce) = (None, None);
@@ -168,6 +169,7 @@ mod tests {
             ("n,,n=user,r=abc", "user", "abc"),
             ("n,,r=abc,n=user", "user", "abc"),
             ("n,a=other,n=user,r=abc", "user", "abc"),
+            ("y,,n=user,r=abc", "user", "abc"),
             ("n,,n=a=2Cb=3Dc,r=0x1f 0x08 0xffffffec", "a,b=c", "0x1f 0x08 0xffffffec"),
             ("n,,n=user,r=a=b==", "user", "a=b=="),
         ] {
@@ -182,7 +184,6 @@ mod tests {
             "n",
             "n,",
             "n,,",
-            "y,,n=u,r=a",
             "p=tls-unique,,n=u,r=a",
             "n,,n=u",
             "n,,r=a",
