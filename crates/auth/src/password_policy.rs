@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// original's policy counts them.
 const SPECIAL: &str = "@%+\\/'\"!#$^?:,(){}[]~`-_";
 
+/// Bytes of a password: what a login message has room for.
+const LENGTH_MAX: usize = 1024;
+
 /// What a new password must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +50,9 @@ impl PasswordPolicy {
                 self.length_min
             ));
         }
+        if password.len() > LENGTH_MAX {
+            return Err(format!("The password must be at most {LENGTH_MAX} bytes long."));
+        }
         for (is_needed, is_lacking, what) in [
             (self.needs_uppercase, lacks(char::is_uppercase), "at least one uppercase letter"),
             (self.needs_lowercase, lacks(char::is_lowercase), "at least one lowercase letter"),
@@ -86,6 +92,8 @@ mod tests {
             (usual, "secret", None),
             (usual, "secre", Some("at least 6")),
             (usual, "sec\0ret", Some("control")),
+            (usual, &"p".repeat(LENGTH_MAX), None),
+            (usual, &"p".repeat(LENGTH_MAX + 1), Some("at most 1024")),
             (strict, "aB3!", None),
             (strict, "ab3!", Some("uppercase")),
             (strict, "AB3!", Some("lowercase")),
