@@ -20,6 +20,9 @@ use crate::set_up::Peer;
 /// As the original says it. Source: docs/specification/clients.md, section 10.
 const CHALLENGE: &str = "Basic realm=\"Couchbase Server Admin / REST\"";
 
+/// With this header, as with that of the console, nobody is challenged. Source: as above.
+const NO_CHALLENGE: (&str, &str) = ("invalid-auth-response", "on");
+
 /// Who asks. Every handler behind [`require_user`] finds it in the request.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
@@ -70,7 +73,7 @@ pub(crate) async fn require_user(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let is_from_console = is_from_console(request.headers());
+    let is_challenged = is_challenged(request.headers());
     let said = Said {
         login: basic_credentials(request.headers()),
         session: session_user(&context, &request),
@@ -87,8 +90,7 @@ pub(crate) async fn require_user(
     };
     let user = match found {
         Ok(Some(user)) => user,
-        // A browser would ask by itself, and keep what it is told.
-        Ok(None) if is_from_console => return StatusCode::UNAUTHORIZED.into_response(),
+        Ok(None) if !is_challenged => return StatusCode::UNAUTHORIZED.into_response(),
         Ok(None) => return unauthorized(),
         Err(TooManyLogins) => return too_many_logins(),
     };
@@ -99,6 +101,13 @@ pub(crate) async fn require_user(
     }
     request.extensions_mut().insert(User { name: user, access: Arc::new(access), is_setting_up });
     next.run(request).await
+}
+
+/// Whether a request without a login hears how to log in: a browser would ask by itself, and keep
+/// what it is told.
+fn is_challenged(headers: &HeaderMap) -> bool {
+    let (name, value) = NO_CHALLENGE;
+    !is_from_console(headers) && headers.get(name).is_none_or(|said| said != value)
 }
 
 /// The user of a request's session. A browser sends the cookie whoever has it ask, so what changes

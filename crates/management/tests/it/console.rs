@@ -124,7 +124,9 @@ fn a_session_changes_nothing_unless_the_console_asks() {
 #[test]
 fn the_console_is_not_challenged_and_tools_are() {
     let port = RestPort::start();
-    for (headers, is_challenged) in [("", true), (CONSOLE, false)] {
+    for (headers, is_challenged) in
+        [("", true), (CONSOLE, false), ("invalid-auth-response: on\r\n", false)]
+    {
         let answer = ask(&port, "GET /pools", headers, "");
         assert_eq!(answer.status, 401);
         assert_eq!(answer.header("www-authenticate").is_some(), is_challenged, "{headers}");
