@@ -82,6 +82,9 @@ impl NodePort {
             _ => {}
         }
         let said = json_of(&mut answer);
+        if let Some(permissions) = said.get("permissions") {
+            bail!("{} refuses: the user needs {permissions}", self.url);
+        }
         let reason = said.get("_").and_then(Value::as_str).unwrap_or_default();
         ensure!(status == 409, "{} refuses ({status}): {reason}", self.url);
         Ok(Err(reason.to_owned()))
