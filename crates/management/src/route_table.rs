@@ -535,19 +535,19 @@ pub const REST_ROUTES: &[RestRoute] = &[
         "POST",
         "/pools/default/stats/range",
         on_node(Privilege::SimpleStats),
-        "Figures of the last ten minutes, several queries in JSON",
+        "Figures over time, several queries in JSON",
     ),
     route(
         "GET",
         "/pools/default/stats/range/{metric}",
         on_node(Privilege::SimpleStats),
-        "A figure over the last ten minutes",
+        "A figure over time",
     ),
     route(
         "GET",
         "/pools/default/stats/range/{metric}/{function}",
         on_node(Privilege::SimpleStats),
-        "What a function makes of a figure over the last ten minutes",
+        "What a function makes of a figure over time",
     ),
     route(
         "GET",
