@@ -99,8 +99,8 @@ impl PasswordChecker {
         Self { shared, is_at_once: true, threads: Vec::new() }
     }
 
-    /// Has a password checked that came from `address`; `answer` is called on another thread, unless
-    /// what is returned is dropped before the check begins.
+    /// Has a password checked that came from `address`; `answer` is called on another thread,
+    /// unless what is returned is dropped before the check begins.
     pub fn check(
         &self,
         attempt: PlainAttempt,

@@ -254,8 +254,8 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Writes lines as they come. A disk that takes none keeps nobody from anything; lines that are lost
-/// are counted, and not each has a line of the log, which may be on the same disk.
+/// Writes lines as they come. A disk that takes none keeps nobody from anything; lines that are
+/// lost are counted, and not each has a line of the log, which may be on the same disk.
 fn write_all(
     files: &dyn Files,
     path: &Path,
