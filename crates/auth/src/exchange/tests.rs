@@ -143,7 +143,7 @@ fn messages_out_of_place_end_the_login() {
     assert!(matches!(exchange.step(&users, "SCRAM-SHA1", b"c=biws"), Outcome::OutOfPlace(_)));
     assert!(matches!(exchange.start(&users, "SCRAM-SHA1", b""), Outcome::OutOfPlace(_)));
     assert!(exchange.start(&users, "OAUTHBEARER", first) == Outcome::Failed);
-    assert!(exchange.start(&users, "SCRAM-SHA1", b"y,,n=u,r=abc") == Outcome::Failed);
+    assert!(exchange.start(&users, "SCRAM-SHA1", b"p=x,,n=u,r=abc") == Outcome::Failed);
     assert!(exchange.start(&users, "PLAIN", b"nonsense") == Outcome::Failed);
 
     assert!(matches!(exchange.start(&users, "SCRAM-SHA1", first), Outcome::Continue(_)));
