@@ -473,7 +473,7 @@ fn who_receives_streams_is_no_node() {
             frame(0x53).extras(&extras).opaque(7)
         };
         let name = || frame(0x5e).key(b"consumer_name").value(b"n_1");
-        let acknowledged = || frame(0x61).extras(&[0; 8]).opaque(7);
+        let acknowledged = || frame(0x61).extras(&1_u64.to_be_bytes()).opaque(7);
         let takeover = 1;
 
         let mut reader = opened(log_in(port, "streamer", &[XERROR, COLLECTIONS, JSON]));
