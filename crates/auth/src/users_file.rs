@@ -36,7 +36,7 @@ const VERSION_MIN: u32 = 1;
 pub enum UsersFileError {
     /// Not JSON, or not of the right form.
     #[error("the users file is malformed: {0}")]
-    Malformed(#[from] serde_json::Error),
+    Malformed(serde_json::Error),
     /// Written by another version of the program.
     #[error("the users file has version {0}, this program reads {VERSION_MIN} to {VERSION}")]
     Version(u32),
@@ -124,7 +124,7 @@ impl UserRegistry {
     /// # Errors
     /// See [`UsersFileError`].
     pub fn from_json(text: &str) -> Result<Self, UsersFileError> {
-        let file: UsersJson = serde_json::from_str(text)?;
+        let file: UsersJson = serde_json::from_str(text).map_err(UsersFileError::Malformed)?;
         if !(VERSION_MIN..=VERSION).contains(&file.version) {
             return Err(UsersFileError::Version(file.version));
         }

@@ -8,4 +8,4 @@ pub(crate) mod manifest_keeper;
 mod manifest_store;
 
 pub use change::ManifestChangeError;
-pub(crate) use manifest_store::ManifestStore;
+pub(crate) use manifest_store::{ManifestStore, check_manifest};

@@ -60,9 +60,9 @@ pub use scan::{
     ScanRefused, ScanRequest, ScanSampling, ScanSink, ScanSnapshot, ScanTurn,
 };
 pub use start::{
-    DirectoryState, OpenError, OriginalBucket, RestoredBucket, SETTINGS_NAME, WarmupPhase,
-    WarmupProgress, check_description, describe_restored, directory_state, is_bucket_directory,
-    look_at_original, mark_deleted, remove_remains, unmark_deleted,
+    DirectoryCheck, DirectoryState, OpenError, OriginalBucket, RestoredBucket, SETTINGS_NAME,
+    WarmupPhase, WarmupProgress, check_directory, describe_restored, directory_state,
+    is_bucket_directory, look_at_original, mark_deleted, remove_remains, unmark_deleted,
 };
 pub use state_statistics::StateStatistics;
 pub use statistics::BucketStatistics;

@@ -5,6 +5,7 @@ mod adoption;
 mod bucket_file;
 mod deletion;
 mod directory;
+mod directory_check;
 mod found;
 mod open_error;
 mod rebuild;
@@ -12,8 +13,9 @@ pub(crate) mod warmup;
 mod warmup_state;
 
 pub use adoption::{OriginalBucket, is_bucket_directory, look_at_original};
-pub use bucket_file::{RestoredBucket, SETTINGS_NAME, check_description, describe_restored};
+pub use bucket_file::{RestoredBucket, SETTINGS_NAME, describe_restored};
 pub use deletion::{DirectoryState, directory_state, mark_deleted, remove_remains, unmark_deleted};
+pub use directory_check::{DirectoryCheck, check_directory};
 pub use open_error::OpenError;
 pub use warmup_state::{WarmupPhase, WarmupProgress};
 

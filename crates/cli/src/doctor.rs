@@ -6,7 +6,7 @@ mod last_stop;
 mod symptom;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use platform::Files;
@@ -36,13 +36,18 @@ pub struct DoctorArguments {
 const HELP: &str = "\
 It looks at whose the directory is and whether a node uses it, at the room on the disk, at the
 descriptions of buckets, at what is left of earlier damage, and, unless --quick is said, at every
-file as settee verify-file does. Nothing is written, and the node may run.
+file as settee verify-file does. While no node runs there, what a start reads first is read as a
+start reads it. Nothing is written, and the node may run.
 Exit code: 0 when nothing is damaged, 1 otherwise. Warnings are no damage.
 
 Examples:
   settee doctor /srv/settee
   settee doctor --quick /srv/settee
   settee doctor -o json /srv/settee | jq '.symptoms[] | select(.severity == \"problem\")'";
+
+/// Has a node read what a start reads of a data directory before documents: the files that it would
+/// not take, or goes on without, each with what is wrong and what to do.
+pub type NoteCheck<'a> = &'a dyn Fn(&Path) -> Vec<(PathBuf, String)>;
 
 /// What was looked at, and found.
 #[derive(Default)]
@@ -58,8 +63,8 @@ struct Report {
 ///
 /// # Errors
 /// The directory cannot be read.
-pub fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
-    with_stdout(|out| write_to(arguments, &RealFiles, out))
+pub fn run(arguments: &DoctorArguments, notes: NoteCheck<'_>) -> anyhow::Result<ExitCode> {
+    with_stdout(|out| write_to(arguments, &RealFiles, notes, out))
 }
 
 /// Writes the result to `out`. The exit code tells whether nothing is damaged.
@@ -69,10 +74,11 @@ pub fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
 pub fn write_to(
     arguments: &DoctorArguments,
     files: &dyn Files,
+    notes: NoteCheck<'_>,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
     let mut report = Report::default();
-    directory::examine(files, arguments, &mut report)?;
+    directory::examine(files, arguments, notes, &mut report)?;
     match arguments.output {
         OutputFormat::Table => report.write_lines(out)?,
         OutputFormat::Json => report.write_json(out)?,

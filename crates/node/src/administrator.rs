@@ -40,14 +40,7 @@ pub(crate) fn open_users(
         entropy: entropy.clone(),
         ..UsersConfig::default()
     });
-    match files.read_all(path) {
-        Ok(content) => {
-            let text = String::from_utf8(content).context("users.json is not text")?;
-            users.replace_from_json(&text).with_context(|| format!("{}", path.display()))?;
-        }
-        Err(error) if error.kind == FileErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
-    }
+    read_users(files, path, &users)?;
     let is_known = users.credentials(&config.user).is_some();
     let is_said_again =
         |password: &Secret| is_known && users.check_password(&config.user, password.as_bytes());
@@ -71,6 +64,34 @@ pub(crate) fn open_users(
     users.make_admin(&config.user);
     let password = Some(password);
     Ok((users, Administrator { password, password_is_new, is_unkept: true }))
+}
+
+/// Gives `users` those that are kept in `path`, if any are.
+fn read_users(files: &dyn Files, path: &Path, users: &Users) -> anyhow::Result<()> {
+    let content = match files.read_all(path) {
+        Err(error) if error.kind == FileErrorKind::NotFound => return Ok(()),
+        content => content?,
+    };
+    let read = || -> anyhow::Result<usize> {
+        let text = std::str::from_utf8(&content).context("it is not text")?;
+        Ok(users.replace_from_json(text)?)
+    };
+    read().map(drop).with_context(|| {
+        format!(
+            "{} cannot be read; put it back from a copy of the directory, or move it away: a start \
+             with --user and --password makes an administrator then, and all other users and \
+             groups are gone",
+            path.display()
+        )
+    })
+}
+
+/// Whether the users that are kept in `path` can be read.
+///
+/// # Errors
+/// They cannot, and keep a node from starting.
+pub(crate) fn check_users(files: &dyn Files, path: &Path) -> anyhow::Result<()> {
+    read_users(files, path, &Users::new(UsersConfig::default()))
 }
 
 /// The file of users.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use anyhow::Context;
 use bucket::{
     BucketType, CompressionMode, ConflictResolution, DurabilityMinLevel, EvictionPolicy,
     FullPolicy, Named, SETTINGS_NAME,
@@ -213,8 +214,18 @@ impl BucketSettings {
             Err(error) if error.kind == FileErrorKind::NotFound => return Ok(self.clone()),
             content => content?,
         };
-        let words: BTreeMap<String, String> = serde_json::from_slice(&content)?;
-        Ok(self.with_words(&words.into_iter().collect(), Moment::Making)?)
+        let read = || -> anyhow::Result<Self> {
+            let words: BTreeMap<String, String> = serde_json::from_slice(&content)?;
+            Ok(self.with_words(&words.into_iter().collect(), Moment::Making)?)
+        };
+        read().with_context(|| {
+            format!(
+                "{} cannot be read; put it back from a copy of the directory, or move it away: \
+                 the bucket has the quota, eviction, durability and time to live of a start then, \
+                 until `settee bucket edit` says them again",
+                path.display()
+            )
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The data directory: whose it is, and that no two nodes use it at once.
 //!
 //! ```text
-//! settee.json      the mark of a data directory, with the node's and the cluster's identity
+//! settee.json      the mark of a data directory, with the node's and the cluster's identity, and
+//!                  whether users were kept
 //! lock             held by the node that uses it
 //! users.json       names and hashed passwords
 //! cluster-map.json the map that the node has carried out last, and its name there
@@ -21,7 +22,7 @@ use platform::process::FileLock;
 use platform::{Entropy, FileError, FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 
-const MARK_NAME: &str = "settee.json";
+pub(crate) const MARK_NAME: &str = "settee.json";
 /// The beginning of a mark: see [`Files::replace_all`].
 const MARK_BEGINNING_NAME: &str = "settee.new";
 const LOCK_NAME: &str = "lock";
@@ -30,6 +31,10 @@ pub(crate) const CLUSTER_MAP_NAME: &str = "cluster-map.json";
 pub(crate) const OWN_SETUP_NAME: &str = "own-setup.json";
 pub(crate) const CERTIFICATES_NAME: &str = "certificates";
 const BUCKETS_NAME: &str = "buckets";
+/// What it means that the users are gone, and what to do.
+pub(crate) const LOST_USERS: &str = "is missing, and was there: all users and groups are gone but \
+     the administrator that a start names; put it back from a copy of the directory, or make them \
+     again";
 /// Behind which stands why.
 const UNREADABLE: &str = "the data directory cannot be made or read; give another with --data-dir";
 /// The version of the directory's layout.
@@ -41,6 +46,8 @@ pub struct DataDirectory {
     pub(crate) cluster_uuid: Uuid,
     /// The node's identity, made once for this directory.
     pub(crate) node_uuid: Uuid,
+    /// Whether its mark notes that users were kept.
+    had_users: bool,
     _lock: FileLock,
 }
 
@@ -62,6 +69,9 @@ struct Mark {
     /// Marks that were made before nodes had one have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     node_uuid: Option<String>,
+    /// Whether users were kept beside it: that they are gone is told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_users: bool,
 }
 
 /// What a mark names.
@@ -69,6 +79,7 @@ struct Mark {
 struct Marked {
     cluster_uuid: Uuid,
     node_uuid: Option<Uuid>,
+    has_users: bool,
 }
 
 impl DataDirectory {
@@ -93,8 +104,41 @@ impl DataDirectory {
                 path.display()
             );
         };
-        let (cluster_uuid, node_uuid) = open_mark(files, entropy, &path.join(MARK_NAME))?;
-        Ok(Self { path: path.to_path_buf(), cluster_uuid, node_uuid, _lock: lock })
+        let (marked, node_uuid) = open_mark(files, entropy, &path.join(MARK_NAME))?;
+        let Marked { cluster_uuid, has_users, .. } = marked;
+        let path = path.to_path_buf();
+        Ok(Self { path, cluster_uuid, node_uuid, had_users: has_users, _lock: lock })
+    }
+
+    /// Tells where users were kept, and are not any more.
+    pub(crate) fn warn_of_lost_users(&self, files: &dyn Files) {
+        let users = self.users();
+        if self.had_users && files.exists(&users).is_ok_and(|exists| !exists) {
+            tracing::warn!(file = %users.display(), "users.json {LOST_USERS}");
+        }
+    }
+
+    /// Notes in the mark that users are kept.
+    pub(crate) fn note_users(&self, files: &dyn Files) {
+        if self.had_users {
+            return;
+        }
+        let marked = Marked {
+            cluster_uuid: self.cluster_uuid,
+            node_uuid: Some(self.node_uuid),
+            has_users: true,
+        };
+        // On a disk that takes nothing the next start notes it.
+        drop(write_mark(files, &self.path.join(MARK_NAME), marked));
+    }
+
+    /// Whether users were kept in the data directory at `path`, and are not any more.
+    pub(crate) fn has_lost_users(files: &dyn Files, path: &Path) -> bool {
+        let mark = path.join(MARK_NAME);
+        let content = files.read_all(&mark);
+        let noted =
+            content.is_ok_and(|content| read_mark(&mark, &content).is_ok_and(|it| it.has_users));
+        noted && files.exists(&path.join(USERS_NAME)).is_ok_and(|exists| !exists)
     }
 
     /// What a start would find at `path`, if it would use that. Nothing is made.
@@ -318,25 +362,34 @@ fn original_bucket(files: &dyn Files, path: &Path, name: &str) -> Option<PathBuf
     places.into_iter().find(|place| bucket::is_bucket_directory(files, place))
 }
 
-/// The identities of the cluster and of the node. What the mark lacks is made, and kept in it.
-fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Result<(Uuid, Uuid)> {
+/// What the mark says, and the node's identity. What the mark lacks is made, and kept in it.
+fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Result<(Marked, Uuid)> {
     let found = match files.read_all(path) {
         Ok(content) => Some(read_mark(path, &content)?),
         Err(error) if error.kind == FileErrorKind::NotFound => None,
         Err(error) => return Err(error.into()),
     };
-    if let Some(Marked { cluster_uuid, node_uuid: Some(node_uuid) }) = found {
-        return Ok((cluster_uuid, node_uuid));
+    if let Some(marked) = found
+        && let Some(node_uuid) = marked.node_uuid
+    {
+        return Ok((marked, node_uuid));
     }
     let cluster_uuid = found.map_or_else(|| Uuid::random(entropy), |found| found.cluster_uuid);
     let node_uuid = Uuid::random(entropy);
+    let has_users = found.is_some_and(|found| found.has_users);
+    let marked = Marked { cluster_uuid, node_uuid: Some(node_uuid), has_users };
+    write_mark(files, path, marked)?;
+    Ok((marked, node_uuid))
+}
+
+fn write_mark(files: &dyn Files, path: &Path, marked: Marked) -> Result<(), FileError> {
     let mark = Mark {
         format: FORMAT,
-        cluster_uuid: cluster_uuid.to_string(),
-        node_uuid: Some(node_uuid.to_string()),
+        cluster_uuid: marked.cluster_uuid.to_string(),
+        node_uuid: marked.node_uuid.map(|uuid| uuid.to_string()),
+        has_users: marked.has_users,
     };
-    files.replace_all(path, &serde_json::to_vec_pretty(&mark)?)?;
-    Ok((cluster_uuid, node_uuid))
+    files.replace_all(path, &serde_json::to_vec_pretty(&mark).expect("a mark is JSON"))
 }
 
 fn read_mark(path: &Path, content: &[u8]) -> anyhow::Result<Marked> {
@@ -353,7 +406,7 @@ fn read_mark(path: &Path, content: &[u8]) -> anyhow::Result<Marked> {
     }
     let parse = |uuid: &String| Uuid::parse(uuid).with_context(damaged);
     let node_uuid = mark.node_uuid.as_ref().map(parse).transpose()?;
-    Ok(Marked { cluster_uuid: parse(&mark.cluster_uuid)?, node_uuid })
+    Ok(Marked { cluster_uuid: parse(&mark.cluster_uuid)?, node_uuid, has_users: mark.has_users })
 }
 
 fn first_names(names: &[String]) -> String {
@@ -402,6 +455,22 @@ mod tests {
             opened.node_uuid
         };
         assert_eq!(open(), open());
+    }
+
+    #[test]
+    fn users_that_were_kept_and_are_gone_are_missed() {
+        let files = SimulatedFiles::new();
+        let path = Path::new("/data");
+        let open = || DataDirectory::open(&files, &Entropy::real(), path, &["b"]).unwrap();
+        let opened = open();
+        files.replace_all(&opened.users(), b"{}").unwrap();
+        assert!(!DataDirectory::has_lost_users(&files, path));
+        opened.note_users(&files);
+        files.remove(&opened.users()).unwrap();
+        let before = opened.node_uuid;
+        drop(opened);
+        assert!(DataDirectory::has_lost_users(&files, path));
+        assert!(open().had_users && open().node_uuid == before);
     }
 
     #[test]

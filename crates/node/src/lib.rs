@@ -18,6 +18,7 @@ mod failover;
 mod kept_files;
 mod membership;
 mod node;
+mod note_check;
 mod own_setup;
 mod peer_copies;
 mod quota_shares;
@@ -39,6 +40,7 @@ pub use failover::{
 };
 pub use membership::{CarriedOut, Membership};
 pub use node::{Node, VERSION};
+pub use note_check::{NoteFault, faults_of_notes};
 pub use own_setup::OwnSetupError;
 pub use peer_copies::{
     COPIES_GROUP, CompactionChange, Copies, Held, Introduction, OfferPurpose, PeerLogin,

@@ -79,6 +79,7 @@ impl Node {
             directory.check_buckets(&*files, &names.collect::<Vec<_>>())?;
         }
         directory.make_users_private(&*files);
+        directory.warn_of_lost_users(&*files);
         let (users, administrator) =
             administrator::open_users(&*files, &entropy, &directory.users(), &config)?;
         // Before buckets are opened: a port that is taken is found before their files are touched.
@@ -131,6 +132,7 @@ impl Node {
             let kept = files.replace_or_restore(&directory.users(), users.to_json().as_bytes());
             kept.map_err(|not_replaced| not_replaced.error)?;
         }
+        directory.note_users(&*files);
         let parts = Parts {
             clock,
             network,

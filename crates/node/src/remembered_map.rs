@@ -121,6 +121,14 @@ impl RememberedMap {
         Ok(StartingPlace { node_name, plan: Some(plan) })
     }
 
+    /// Whether what was carried out last can be read, if anything was.
+    ///
+    /// # Errors
+    /// It cannot, and keeps a node from starting that is told of no map.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.read().map(drop).with_context(|| self.advice())
+    }
+
     /// What was carried out last, if it can be read.
     pub(crate) fn last(&self) -> Option<Remembered> {
         self.read().ok().flatten()

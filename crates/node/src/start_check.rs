@@ -59,8 +59,9 @@ fn check_buckets(files: &dyn Files, config: &NodeConfig) -> anyhow::Result<()> {
         let said = config.buckets.iter().find(|said| said.name == name);
         // Nothing is opened by it.
         let said = said.map(|said| said.bucket_config(0));
-        let described = bucket::check_description(files, &directory, said.as_ref());
-        described.with_context(|| format!("the bucket `{name}`"))?;
+        let check = bucket::check_directory(files, &directory, said.as_ref());
+        let refusal = check.refusals.into_iter().next();
+        refusal.map_or(Ok(()), Err).with_context(|| format!("the bucket `{name}`"))?;
         let kept = BucketSettings::default().with_kept(files, &directory);
         kept.with_context(|| format!("the settings of the bucket `{name}`"))?;
     }

@@ -10,6 +10,7 @@ mod configuration_check;
 #[cfg(test)]
 mod configuration_page;
 mod damage;
+mod doctor;
 mod document_view;
 mod init_files;
 mod log_file;
@@ -37,6 +38,7 @@ mod unknown_variables;
 
 pub use adopt::{AdoptArguments, adopt};
 pub use cluster_run::{ClusterRunArguments, cluster_run};
+pub use doctor::doctor;
 pub use manual::write_manual;
 pub use restore::restore;
 pub use serve::{ServeArguments, serve};

@@ -148,7 +148,7 @@ fn main() -> ExitCode {
         Command::ResetVbucket(arguments) => cli::reset_vbucket::run(&arguments),
         Command::Dump(arguments) => cli::dump::run(&arguments),
         Command::VerifyFile(arguments) => cli::verify_file::run(&arguments),
-        Command::Doctor(arguments) => cli::doctor::run(&arguments),
+        Command::Doctor(arguments) => settee::doctor(&arguments),
         Command::Adopt(arguments) => settee::adopt(&arguments, &RealFiles),
         Command::Collect(arguments) => cli::collect::run(&arguments),
         Command::Man { directory } => {

@@ -17,6 +17,7 @@ mod store;
 mod verify;
 
 pub use behind::backlog::{BacklogUsage, Unapplied};
+pub use behind::journal_note::{NOTE_NAME as JOURNAL_NOTE_NAME, check_journal_note};
 pub use compaction::{
     CompactionObserver, CompactionOutcome, CompactionPace, CompactionPhase, CompactionProgress,
     CompactionReport, CompactionRequest, DamagedBodies, DamagedBody, FrozenFacts, FrozenVbucket,

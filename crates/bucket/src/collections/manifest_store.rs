@@ -44,6 +44,30 @@ pub(crate) struct ManifestStore {
     is_settled: AtomicBool,
 }
 
+/// Whether the manifest in `directory` can be read, if there is one.
+///
+/// # Errors
+/// A bucket with it does not open.
+pub(crate) fn check_manifest(files: &dyn Files, directory: &Path) -> Result<(), OpenError> {
+    read(files, &directory.join(MANIFEST_NAME)).map(drop)
+}
+
+/// The manifest in the file, and whether vBuckets may follow a newer one.
+fn read(files: &dyn Files, path: &Path) -> Result<Option<(Manifest, bool)>, OpenError> {
+    let text = match files.read_all(path) {
+        Err(error) if error.kind == FileErrorKind::NotFound => return Ok(None),
+        text => text?,
+    };
+    let refuse = |why| OpenError::BadDescription {
+        path: path.to_owned(),
+        what: format!(
+            "cannot be read: {why}; put it back from a copy of the directory, or move it away: the \
+             bucket has the scopes and collections then that its files and its journal know"
+        ),
+    };
+    manifest_json::decode_file(&text).map(Some).map_err(refuse)
+}
+
 impl ManifestStore {
     /// Reads the manifest of the bucket in `directory`; one that was never changed has none there.
     /// `max_ttl` is how many seconds documents live at most whose collection does not say it; 0: as
@@ -54,14 +78,7 @@ impl ManifestStore {
         max_ttl: u32,
     ) -> Result<Self, OpenError> {
         let path = directory.join(MANIFEST_NAME);
-        let found = match files.read_all(&path) {
-            Ok(text) => Some(manifest_json::decode_file(&text).map_err(|what| {
-                let path = path.clone();
-                OpenError::BadDescription { path, what: format!("cannot be read: {what}") }
-            })?),
-            Err(error) if error.kind == FileErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
-        };
+        let found = read(&**files, &path)?;
         let store = Self {
             files: Arc::clone(files),
             path,

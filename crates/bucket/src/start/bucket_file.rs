@@ -4,7 +4,7 @@ use std::path::Path;
 
 use document::limits::VBUCKET_COUNT_MAX;
 use document::{Manifest, Vbid};
-use platform::{Entropy, FileErrorKind, Files};
+use platform::{Entropy, FileError, FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 use storage::{LastStop, Witnesses};
 
@@ -19,13 +19,17 @@ use crate::config::{BucketConfig, BucketType, ConflictResolution, Named};
 /// The version of this file's layout.
 const FORMAT: u32 = 1;
 pub(crate) const DESCRIPTION_NAME: &str = "bucket.json";
-const CLEAN_MARK_NAME: &str = "clean-stop";
+pub(super) const CLEAN_MARK_NAME: &str = "clean-stop";
 /// Which scopes and collections there are, once that was changed.
 pub(crate) const MANIFEST_NAME: &str = "manifest.json";
 /// The mark of a clean stop, once the bucket has been opened after it.
-const LAST_STOP_NAME: &str = "last-stop";
+pub(super) const LAST_STOP_NAME: &str = "last-stop";
 /// What a node keeps beside it.
 pub const SETTINGS_NAME: &str = "settings.json";
+/// What it means that they are gone, and what to do.
+pub(super) const LOST_SETTINGS: &str = "is missing, and was there: quota, eviction, durability and \
+     time to live of the bucket are those of a start; put the file back from a copy of the \
+     directory, or say them again with `settee bucket edit`";
 
 /// What is fixed when a bucket is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +45,9 @@ pub(crate) struct BucketFile {
     /// Absent in the files of older versions, which knew one.
     #[serde(default)]
     pub(crate) conflict_resolution: ConflictResolution,
+    /// Whether settings were kept beside it when it was opened: that they are gone is told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_settings: bool,
 }
 
 /// Reads the description in `directory`, or writes one for a new bucket.
@@ -72,8 +79,7 @@ pub(crate) fn open_or_create(
                         .map_err(|what| OpenError::BadDescription { path: path.clone(), what })?
                 }
             };
-            let json = serde_json::to_vec_pretty(&description).expect("the description is JSON");
-            files.replace_all(&path, &json)?;
+            write(files, directory, &description)?;
             Ok(description)
         }
         Err(error) => Err(error.into()),
@@ -84,7 +90,7 @@ pub(crate) fn open_or_create(
 ///
 /// # Errors
 /// A bucket with that description does not open, or not as `config` says it.
-pub fn check_description(
+pub(super) fn check_description(
     files: &dyn Files,
     directory: &Path,
     config: Option<&BucketConfig>,
@@ -101,6 +107,40 @@ pub fn check_description(
             checked.map(drop).map_err(|what| OpenError::BadDescription { path, what })
         }
     }
+}
+
+/// Notes in the description that settings are kept beside it, once there are; and tells where they
+/// were, and are not any more.
+pub(crate) fn note_settings(
+    files: &dyn Files,
+    directory: &Path,
+    description: &mut BucketFile,
+) -> Result<(), OpenError> {
+    let settings = directory.join(SETTINGS_NAME);
+    match (files.exists(&settings)?, description.has_settings) {
+        (true, false) => {
+            description.has_settings = true;
+            // On a disk that takes nothing the next start notes it.
+            drop(write(files, directory, description));
+        }
+        (false, true) => {
+            tracing::warn!(file = %settings.display(), "settings.json {LOST_SETTINGS}")
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Whether settings were kept in `directory`, and are not any more.
+pub(super) fn has_lost_settings(files: &dyn Files, directory: &Path) -> bool {
+    let content = files.read_all(&directory.join(DESCRIPTION_NAME));
+    let noted = content.is_ok_and(|content| parse(&content).is_ok_and(|it| it.has_settings));
+    noted && files.exists(&directory.join(SETTINGS_NAME)).is_ok_and(|exists| !exists)
+}
+
+fn write(files: &dyn Files, directory: &Path, description: &BucketFile) -> Result<(), FileError> {
+    let json = serde_json::to_vec_pretty(description).expect("the description is JSON");
+    files.replace_all(&directory.join(DESCRIPTION_NAME), &json)
 }
 
 /// What is known of a bucket whose files were put into a directory.
@@ -130,9 +170,7 @@ pub fn describe_restored(
     }
     // Behind the list: a bucket that is described begins vBuckets without a file empty, but for
     // those on it.
-    let json = serde_json::to_vec_pretty(&fresh(config, &Entropy::real()))
-        .expect("the description is JSON");
-    Ok(files.replace_all(&directory.join(DESCRIPTION_NAME), &json)?)
+    Ok(write(files, directory, &fresh(config, &Entropy::real()))?)
 }
 
 /// What the directory says of the last stop.
@@ -243,6 +281,7 @@ fn fresh(config: &BucketConfig, entropy: &Entropy) -> BucketFile {
         vbucket_count: config.vbucket_count,
         bucket_type: config.bucket_type.unwrap_or_default(),
         conflict_resolution: config.conflict_resolution.unwrap_or_default(),
+        has_settings: false,
     }
 }
 

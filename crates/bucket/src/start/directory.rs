@@ -31,7 +31,8 @@ impl BucketDirectory {
         entropy: &Entropy,
     ) -> Result<Self, OpenError> {
         files.create_directories(path)?;
-        let description = bucket_file::open_or_create(&**files, path, config, entropy)?;
+        let mut description = bucket_file::open_or_create(&**files, path, config, entropy)?;
+        bucket_file::note_settings(&**files, path, &mut description)?;
         let absent = AbsentVbuckets::open(&**files, path)?;
         Ok(Self { path: path.to_path_buf(), files: Arc::clone(files), description, absent })
     }

@@ -1,6 +1,6 @@
 //! Why a bucket cannot be opened.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use platform::FileError;
 use storage::StorageError;
@@ -25,4 +25,15 @@ pub enum OpenError {
     /// The executor does not take tasks any more.
     #[error("the executor has been shut down")]
     ExecutorIsGone,
+}
+
+impl OpenError {
+    /// The file or directory that its words begin with, if they do.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::BadDescription { path, .. } => Some(path),
+            Self::Storage(StorageError::JournalMissing { directory, .. }) => Some(directory),
+            Self::File(_) | Self::Storage(_) | Self::ExecutorIsGone => None,
+        }
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bucket::{ApplyConfig, BucketConfig, Persistence, Refused};
 use document::Seqno;
 use platform::Files;
+use platform::simulated::SimulatedFiles;
 use tracing::Level;
 
 use crate::heard_log::HeardLog;
@@ -196,6 +197,74 @@ fn files_without_a_journal_have_the_mark_as_their_witness() {
         assert!(is_out_of_service(&mut machine), "{}", damage.0);
         assert!(log.has(Level::ERROR, "0.couch.1"), "{}: {log:?}", damage.0);
         check(&mut machine, OTHER, damage.0);
+    }
+}
+
+fn said(refusals: &[bucket::OpenError]) -> Vec<String> {
+    refusals.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_check_says_what_a_start_says_of_what_describes_a_bucket() {
+    let directory = Path::new(DIRECTORY);
+    for name in ["bucket.json", "manifest.json", "absent-vbuckets.json"] {
+        let Machine { files, driver, config, .. } = filled(lazy_config());
+        driver.pool().shutdown();
+        files.insert(&path_of(name), b"{");
+        let checked = bucket::check_directory(&files, directory, None);
+        let refusal = Machine::begin(files, config).err().unwrap().to_string();
+        assert!(refusal.contains(name) && refusal.contains("from a"), "{refusal}");
+        assert_eq!(said(&checked.refusals), [refusal]);
+    }
+    let machine = filled(lazy_config());
+    segments(&machine).iter().for_each(|segment| machine.files.insert(segment, b""));
+    let Machine { files, driver, config, .. } = machine;
+    driver.pool().shutdown();
+    let checked = bucket::check_directory(&files, directory, None);
+    let accepting = BucketConfig { accepts_lost_journal: true, ..config.clone() };
+    let accepted = bucket::check_directory(&files, directory, Some(&accepting));
+    assert!(accepted.refusals.is_empty(), "{accepted:?}");
+    let refusal = Machine::begin(files, config).err().unwrap().to_string();
+    assert!(refusal.contains("--accept-lost-journal"), "{refusal}");
+    assert_eq!(said(&checked.refusals), [refusal]);
+}
+
+#[test]
+fn a_check_names_what_is_damaged_or_gone_where_a_start_goes_on() {
+    let damaged = |files: &SimulatedFiles| {
+        let checked = bucket::check_directory(files, Path::new(DIRECTORY), None);
+        assert!(checked.refusals.is_empty(), "{checked:?}");
+        checked.missed.into_iter().map(|(path, _)| path).collect::<Vec<_>>()
+    };
+    let machine = filled(lazy_config());
+    assert!(damaged(&machine.files).is_empty());
+    machine.files.insert(&path_of("journal-in-use"), b"settee");
+    assert_eq!(damaged(&machine.files), [path_of("journal-in-use")]);
+    machine.bucket.shut_down().unwrap();
+    assert!(damaged(&machine.files).is_empty(), "behind a stop in order no journal is wanted");
+    machine.files.insert(&path_of("clean-stop"), b"settee");
+    assert_eq!(damaged(&machine.files), [path_of("clean-stop")]);
+    machine.files.insert(&path_of("clean-stop"), b"");
+    assert!(damaged(&machine.files).is_empty(), "one of an older version");
+}
+
+#[test]
+fn settings_that_were_kept_and_are_gone_are_told_at_each_start() {
+    let mut machine = filled(config());
+    let path = path_of("settings.json");
+    for is_there in [true, false, false, true] {
+        if is_there {
+            machine.files.insert(&path, b"{}");
+        } else {
+            machine.files.remove(&path).unwrap_or_default();
+        }
+        let log = HeardLog::default();
+        machine = log.during(|| machine.stop_and_start());
+        machine.run();
+        assert_eq!(log.has(Level::WARN, "settings.json"), !is_there, "{log:?}");
+        check(&mut machine, VBID, "with settings or without");
+        let checked = bucket::check_directory(&machine.files, Path::new(DIRECTORY), None);
+        assert_eq!(checked.missed.is_empty(), is_there, "{checked:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The data directory: whose it is, who uses it, and how much room there is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use platform::{DiskSpace, FileErrorKind, Files};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use storage::Severity;
 
 use super::symptom::Symptom;
-use super::{DoctorArguments, Report, bucket};
+use super::{DoctorArguments, NoteCheck, Report, bucket};
 
 /// The mark of a node's data directory.
 const MARK_NAME: &str = "settee.json";
@@ -27,6 +27,7 @@ const FREE_PERCENT_MIN: u64 = 10;
 pub(super) fn examine(
     files: &dyn Files,
     arguments: &DoctorArguments,
+    notes: NoteCheck<'_>,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let directory = &arguments.directory;
@@ -55,7 +56,21 @@ pub(super) fn examine(
         let place = bucket::Place { directory: buckets.join(&name), name, is_in_use };
         bucket::examine(files, &place, arguments.quick, report)?;
     }
+    // A node that runs changes them.
+    if !is_in_use {
+        add_notes(notes(directory), report);
+    }
     Ok(())
+}
+
+/// What a node says of files of which nothing is said yet.
+fn add_notes(faults: Vec<(PathBuf, String)>, report: &mut Report) {
+    for (path, what) in faults {
+        let place = path.display().to_string();
+        if report.symptoms.iter().all(|known| known.place != place) {
+            report.symptoms.push(Symptom::new(Severity::Problem, place, what));
+        }
+    }
 }
 
 /// Takes the lock for an instant: who holds it is a node.

@@ -26,7 +26,8 @@ fn doctor(flags: &[&str], directory: &Path) -> anyhow::Result<(ExitCode, String)
     let words = [&["doctor"], flags, &[path]].concat();
     let doctor = Doctor::try_parse_from(words)?;
     let mut out = Vec::new();
-    let code = cli::doctor::write_to(&doctor.arguments, &RealFiles, &mut out)?;
+    let notes = |_: &Path| Vec::new();
+    let code = cli::doctor::write_to(&doctor.arguments, &RealFiles, &notes, &mut out)?;
     Ok((code, String::from_utf8(out)?))
 }
 
@@ -129,4 +130,32 @@ fn a_directory_of_something_else_is_refused_with_what_looks_at_it() {
     assert!(error.contains("settee adopt --check"), "{error}");
     let missing = doctor(&[], &other.path().join("none")).unwrap_err();
     assert!(format!("{missing:#}").contains("cannot be read"), "{missing:#}");
+}
+
+#[test]
+fn what_a_start_would_say_is_said_of_files_of_which_nothing_is_yet() {
+    let data = data_directory();
+    RealFiles.replace_all(&data.path().join("users.json"), b"{").unwrap();
+    let words = ["doctor", data.path().to_str().unwrap()];
+    let doctor = Doctor::try_parse_from(words).unwrap();
+    let said = || {
+        let notes = |directory: &Path| {
+            let fault = |name, what: &str| (directory.join(name), what.to_owned());
+            vec![fault("users.json", "said twice"), fault("buckets/orders/manifest.json", "is cut")]
+        };
+        let mut out = Vec::new();
+        let arguments = &doctor.arguments;
+        let code = cli::doctor::write_to(arguments, &RealFiles, &notes, &mut out).unwrap();
+        assert_eq!(code, ExitCode::FAILURE);
+        String::from_utf8(out).unwrap()
+    };
+    let text = said();
+    assert!(
+        text.contains("orders/manifest.json: is cut\n") && text.contains("2 problems"),
+        "{text}"
+    );
+    assert!(text.contains("users.json: is no JSON") && !text.contains("said twice"), "{text}");
+    let lock = RealFiles.try_lock(&data.path().join("lock")).unwrap();
+    assert!(!said().contains("is cut"), "a node that runs changes them");
+    drop(lock);
 }

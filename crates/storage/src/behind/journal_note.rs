@@ -13,11 +13,11 @@ use std::path::Path;
 use platform::{FileErrorKind, Files};
 
 use crate::error::StorageError;
-use crate::journal::JournalId;
+use crate::journal::{JOURNAL_DIRECTORY, JournalId, is_segment_name, segment_view};
 use crate::removal::remove_if_there;
 
-/// The file's name.
-pub(crate) const NOTE_NAME: &str = "journal-in-use";
+/// The note's name in a bucket's directory.
+pub const NOTE_NAME: &str = "journal-in-use";
 const FIRST_LINE: &str = "settee journal 1";
 
 /// A journal that groups were written to.
@@ -75,6 +75,31 @@ impl JournalNote {
         let note = Self { id: JournalId(id), segment };
         (is_ours && note.encode() == text).then_some(note)
     }
+}
+
+/// Whether what is noted of the journal of the bucket in a directory can be read. Changes nothing.
+///
+/// # Errors
+/// [`StorageError::JournalMissing`]: the journal that is noted is not there, so that a start that
+/// follows no clean stop is refused. Otherwise what the system says.
+pub fn check_journal_note(files: &dyn Files, bucket: &Path) -> Result<bool, StorageError> {
+    let id = match JournalNote::read(files, bucket)? {
+        FoundNote::Nothing => return Ok(true),
+        FoundNote::Damaged => return Ok(false),
+        FoundNote::Note(note) => note.id,
+    };
+    let directory = bucket.join(JOURNAL_DIRECTORY);
+    let names = match files.list(&directory) {
+        Err(error) if error.kind == FileErrorKind::NotFound => Vec::new(),
+        names => names?,
+    };
+    for name in names.iter().filter(|name| is_segment_name(name)) {
+        // Without a header it was never used, or has lost what it held.
+        if segment_view(files, &directory.join(name))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Err(StorageError::JournalMissing { directory, id })
 }
 
 #[cfg(test)]
