@@ -166,13 +166,31 @@ impl Documents {
     }
 }
 
+/// What a node says of a vBucket that serves nothing until somebody decides.
+const OUT_OF_SERVICE: &str = "the vBucket's file is damaged";
+
 /// What a server refuses that is no outcome of its command, and what can be done about it.
 pub(crate) fn refused(key: &str, answer: &OwnedResponse) -> anyhow::Error {
     let status = answer.status();
-    let advice = match status {
+    let said = said_context(&String::from_utf8_lossy(answer.value()));
+    let advice = advice(status, said.as_deref().unwrap_or_default());
+    let said = said.or(status.map(|status| status.description().to_owned()));
+    let code = answer.view().status_code;
+    let reasons = [said.unwrap_or_default(), advice.to_owned()];
+    let reasons: Vec<&str> =
+        reasons.iter().map(String::as_str).filter(|reason| !reason.is_empty()).collect();
+    anyhow!("{key:?}: {}: {}", status_name(code), reasons.join("; "))
+}
+
+/// What to do about it, where the node has `said` that of it.
+fn advice(status: Option<Status>, said: &str) -> &'static str {
+    match status {
         Some(Status::Eaccess) => "log in as a user with a role for it: --user and --password",
         Some(Status::NoBucket) => "name a bucket with --bucket",
         Some(Status::Locked) => "somebody has locked it; wait until the lock ends",
+        Some(Status::Etmpfail) if said.contains(OUT_OF_SERVICE) => {
+            "trying again does not help; settee reset-vbucket names it with the ways out"
+        }
         Some(Status::Etmpfail | Status::Ebusy | Status::Enomem) => {
             "the server cannot just now; try again, and see settee stats memory"
         }
@@ -183,14 +201,7 @@ pub(crate) fn refused(key: &str, answer: &OwnedResponse) -> anyhow::Error {
         Some(Status::SyncWriteInProgress) => "another durable write is under way; try again",
         Some(Status::SyncWriteAmbiguous) => "it may have happened; read the document",
         _ => "",
-    };
-    let said = said_context(&String::from_utf8_lossy(answer.value()));
-    let said = said.or(status.map(|status| status.description().to_owned()));
-    let code = answer.view().status_code;
-    let reasons = [said.unwrap_or_default(), advice.to_owned()];
-    let reasons: Vec<&str> =
-        reasons.iter().map(String::as_str).filter(|reason| !reason.is_empty()).collect();
-    anyhow!("{key:?}: {}: {}", status_name(code), reasons.join("; "))
+    }
 }
 
 /// An expiry as the protocol takes it, `seconds` from now; 0 for never.
@@ -234,6 +245,14 @@ mod tests {
         assert_eq!(expiry_in(&clock, 0), 0);
         assert_eq!(expiry_in(&clock, RELATIVE_EXPIRY_MAX), RELATIVE_EXPIRY_MAX);
         assert_eq!(expiry_in(&clock, RELATIVE_EXPIRY_MAX + 1), 1_702_592_001);
+    }
+
+    #[test]
+    fn nobody_is_told_to_try_again_where_that_does_not_help() {
+        let said = "the vBucket's file is damaged; see the node's log";
+        let out_of_service = advice(Some(Status::Etmpfail), said);
+        assert!(out_of_service.contains("reset-vbucket"), "{out_of_service}");
+        assert!(advice(Some(Status::Etmpfail), "").contains("; try again"));
     }
 
     #[test]
