@@ -13,7 +13,7 @@ pub(crate) mod warmup;
 mod warmup_state;
 
 pub use adoption::{OriginalBucket, is_bucket_directory, look_at_original};
-pub use bucket_file::{RestoredBucket, SETTINGS_NAME, describe_restored};
+pub use bucket_file::{RestoredBucket, SETTINGS_NAME, describe_restored, is_described};
 pub use deletion::{DirectoryState, directory_state, mark_deleted, remove_remains, unmark_deleted};
 pub use directory_check::{DirectoryCheck, check_directory};
 pub use open_error::OpenError;

@@ -165,6 +165,9 @@ impl DataDirectory {
         if names.iter().all(is_beginning) {
             return Ok(FoundDirectory::Unused);
         }
+        if has_described_bucket(files, path)? {
+            return Ok(FoundDirectory::OfNode);
+        }
         if bucket_names.iter().any(is_original) {
             return Ok(FoundDirectory::OfOriginal);
         }
@@ -369,6 +372,12 @@ fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Resul
         Err(error) if error.kind == FileErrorKind::NotFound => None,
         Err(error) => return Err(error.into()),
     };
+    if found.is_none() && has_described_bucket(files, path.parent().unwrap_or(path))? {
+        tracing::warn!(
+            file = %path.display(),
+            "settee.json is missing, and is made anew: the node and the cluster have new identities"
+        );
+    }
     if let Some(marked) = found
         && let Some(node_uuid) = marked.node_uuid
     {
@@ -380,6 +389,18 @@ fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Resul
     let marked = Marked { cluster_uuid, node_uuid: Some(node_uuid), has_users };
     write_mark(files, path, marked)?;
     Ok((marked, node_uuid))
+}
+
+/// Whether a node has made a bucket in the directory at `path`, whether its mark is there or not.
+fn has_described_bucket(files: &dyn Files, path: &Path) -> Result<bool, FileError> {
+    let buckets = path.join(BUCKETS_NAME);
+    let names = match files.list(&buckets) {
+        Err(error) if error.kind == FileErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind == FileErrorKind::NotADirectory => return Ok(false),
+        names => names?,
+    };
+    let is_described = |name: &String| bucket::is_described(files, &buckets.join(name));
+    Ok(names.iter().any(is_described))
 }
 
 fn write_mark(files: &dyn Files, path: &Path, marked: Marked) -> Result<(), FileError> {
@@ -455,6 +476,27 @@ mod tests {
             opened.node_uuid
         };
         assert_eq!(open(), open());
+    }
+
+    #[test]
+    fn a_directory_whose_mark_is_moved_away_gets_another() {
+        let files = SimulatedFiles::new();
+        let path = Path::new("/data");
+        let open = || {
+            let opened = DataDirectory::open(&files, &Entropy::real(), path, &["b"]);
+            opened.map(|it| it.cluster_uuid).map_err(|error| error.to_string())
+        };
+        let before = open().unwrap();
+        let bucket = path.join("buckets/b");
+        files.create_directories(&bucket).unwrap();
+        files.remove(&path.join(MARK_NAME)).unwrap();
+        let refusal = open().unwrap_err();
+        assert!(refusal.contains("something else"), "somebody else has buckets, too: {refusal}");
+        let described = r#"{"format": 1, "name": "b", "uuid": "", "vbucket_count": 4}"#;
+        files.replace_all(&bucket.join("bucket.json"), described.as_bytes()).unwrap();
+        let after = open().unwrap();
+        assert_ne!(after, before);
+        assert_eq!(open(), Ok(after));
     }
 
     #[test]

@@ -50,6 +50,12 @@ pub(crate) struct BucketFile {
     has_settings: bool,
 }
 
+/// Whether a description that can be read is in `directory`: a bucket of this server is, or was.
+pub fn is_described(files: &dyn Files, directory: &Path) -> bool {
+    let content = files.read_all(&directory.join(DESCRIPTION_NAME));
+    content.is_ok_and(|content| parse(&content).is_ok())
+}
+
 /// Reads the description in `directory`, or writes one for a new bucket.
 pub(crate) fn open_or_create(
     files: &dyn Files,

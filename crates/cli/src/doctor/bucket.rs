@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::verify_file::{advices, advices_on};
 
 /// What is fixed when a bucket is made.
-const DESCRIPTION_NAME: &str = "bucket.json";
+pub(super) const DESCRIPTION_NAME: &str = "bucket.json";
 /// The mark of a bucket that is being deleted.
 const DELETED_MARK_NAME: &str = ".deleted";
 

@@ -33,7 +33,8 @@ pub(super) fn examine(
     let directory = &arguments.directory;
     let shown = directory.display();
     let names = files.list(directory).with_context(|| format!("{shown} cannot be read"))?;
-    if !names.iter().any(|name| name == MARK_NAME) {
+    let has_mark = names.iter().any(|name| name == MARK_NAME);
+    if !has_mark && !has_bucket(files, directory) {
         bail!(
             "{shown} is no node's data directory: it has no {MARK_NAME}; settee adopt --check \
              {shown} tells what of another server's directory a node takes over"
@@ -42,6 +43,12 @@ pub(super) fn examine(
     let is_in_use = is_in_use(files, directory, &names)?;
     let use_now = if is_in_use { "a node uses it now" } else { "no node uses it now" };
     report.facts.push(format!("{shown}: {use_now}"));
+    if !has_mark {
+        let what = "is missing, beside buckets of a node".to_owned();
+        let advice = "put it back from a copy of the directory; a start makes another, with new \
+                      identities of node and cluster";
+        report.symptoms.push(unreadable(&directory.join(MARK_NAME), what).advise(advice));
+    }
     look_at_space(files, directory, report)?;
     for name in JSON_NAMES {
         look_at_json(files, &directory.join(name), report);
@@ -71,6 +78,17 @@ fn add_notes(faults: Vec<(PathBuf, String)>, report: &mut Report) {
             report.symptoms.push(Symptom::new(Severity::Problem, place, what));
         }
     }
+}
+
+/// Whether a bucket of a node is in the directory.
+fn has_bucket(files: &dyn Files, directory: &Path) -> bool {
+    let buckets = directory.join(BUCKETS_NAME);
+    let names = files.list(&buckets).unwrap_or_default();
+    let is_bucket = |name: &String| {
+        let description = buckets.join(name).join(bucket::DESCRIPTION_NAME);
+        files.exists(&description).unwrap_or(false)
+    };
+    names.iter().any(is_bucket)
 }
 
 /// Takes the lock for an instant: who holds it is a node.

@@ -124,6 +124,15 @@ fn damage_is_explained_with_commands_that_help() {
 }
 
 #[test]
+fn a_mark_that_is_gone_is_a_problem_of_a_directory_with_buckets() {
+    let data = data_directory();
+    RealFiles.remove(&data.path().join("settee.json")).unwrap();
+    let (code, said) = doctor(&[], data.path()).unwrap();
+    assert_eq!(code, ExitCode::FAILURE);
+    assert!(said.contains("settee.json: is missing") && said.contains("1 problems"), "{said}");
+}
+
+#[test]
 fn a_directory_of_something_else_is_refused_with_what_looks_at_it() {
     let other = tempfile::tempdir().unwrap();
     let error = doctor(&[], other.path()).unwrap_err().to_string();
