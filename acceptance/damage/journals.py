@@ -17,6 +17,7 @@ def declare(cases):
     for function in (
             a_journal_that_is_gone_after_a_kill_is_missed,
             a_journal_behind_a_dangling_link_is_missed,
+            a_journal_that_is_gone_with_a_damaged_note_is_missed,
             a_journal_that_ends_before_the_files_is_not_gone_on_with,
             a_damaged_group_is_not_taken_for_the_end,
             a_damaged_last_group_is_told):
@@ -70,6 +71,14 @@ def a_journal_that_is_gone_after_a_kill_is_missed():
 
 def a_journal_behind_a_dangling_link_is_missed():
     expect_missed("dangling", lambda path: os.symlink("/nonexistent/journal", path), os.remove)
+
+
+def a_journal_that_is_gone_with_a_damaged_note_is_missed():
+    """Whatever the note says: where it is, there was a journal."""
+    stored = killed_with_a_journal("note")
+    os.rename(stored.journal_directory, stored.journal_directory + "-aside")
+    change_byte(os.path.join(stored.bucket_directory, "journal-in-use"), 20, lambda byte: byte ^ 1)
+    expect_refused_start(stored, stored.journal_directory, "--accept-lost-journal")
 
 
 def expect_missed(name, replace, undo, *words):

@@ -70,15 +70,16 @@ pub enum StorageError {
     /// The journal is not there, and the last stop was not a clean one. Callers report it and do
     /// not start.
     #[error(
-        "{} holds no segment of journal {id}, which was in use when the node ended; mount it or \
-         put it back, or start with --accept-lost-journal, which loses what only the journal held",
-        directory.display()
+        "{} holds no segment of {}, which was in use when the node ended; mount it or put it back, \
+         or start with --accept-lost-journal, which loses what only the journal held",
+        directory.display(),
+        id.map_or_else(|| "the journal".to_owned(), |id| format!("journal {id}"))
     )]
     JournalMissing {
         /// Where it should be.
         directory: PathBuf,
-        /// Its name.
-        id: JournalId,
+        /// Its name; `None` when the note that has it is damaged.
+        id: Option<JournalId>,
     },
     /// The journal has no room until the vBuckets' files have caught up. Nothing was written; a
     /// retry succeeds when something has been released.

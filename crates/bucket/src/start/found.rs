@@ -66,6 +66,13 @@ impl Bucket {
     }
 
     fn report_journal(&self, report: &StartReport) {
+        if report.gives_up_journal {
+            tracing::error!(
+                "the journal that was in use when the node ended is gone, and \
+                 --accept-lost-journal goes on without it: what only the journal held is lost, and \
+                 vBuckets begin new branches of history; compare with a replica or a backup"
+            );
+        }
         if report.journal_note_is_damaged {
             tracing::error!(
                 "the file `journal-in-use` is damaged: nobody can tell whether the end of the \

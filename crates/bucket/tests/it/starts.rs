@@ -296,8 +296,16 @@ fn a_journal_that_is_gone_after_a_crash_is_missed() {
         assert!(refusal.contains("--accept-lost-journal"), "{refusal}");
         let refused = Machine::begin(files.clone(), config.clone()).err();
         assert!(refused.is_some(), "it is missed until somebody accepts that");
+        files.insert(&path_of("journal-in-use"), b"settee journal 1");
+        let refused = Machine::begin(files.clone(), config.clone()).err().unwrap().to_string();
+        assert!(
+            refused.contains("no segment of the journal"),
+            "with a damaged note too: {refused}"
+        );
         let accepting = BucketConfig { accepts_lost_journal: true, ..config.clone() };
-        let mut machine = Machine::begin(files.clone(), accepting).unwrap();
+        let log = HeardLog::default();
+        let mut machine = log.during(|| Machine::begin(files.clone(), accepting)).unwrap();
+        assert!(log.has(Level::ERROR, "what only the journal held is lost"), "{log:?}");
         machine.run();
         machine.set(VBID, "after", b"value").unwrap();
         settle(&mut machine);

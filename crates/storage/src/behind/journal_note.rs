@@ -85,8 +85,8 @@ impl JournalNote {
 pub fn check_journal_note(files: &dyn Files, bucket: &Path) -> Result<bool, StorageError> {
     let id = match JournalNote::read(files, bucket)? {
         FoundNote::Nothing => return Ok(true),
-        FoundNote::Damaged => return Ok(false),
-        FoundNote::Note(note) => note.id,
+        FoundNote::Damaged => None,
+        FoundNote::Note(note) => Some(note.id),
     };
     let directory = bucket.join(JOURNAL_DIRECTORY);
     let names = match files.list(&directory) {
@@ -96,7 +96,7 @@ pub fn check_journal_note(files: &dyn Files, bucket: &Path) -> Result<bool, Stor
     for name in names.iter().filter(|name| is_segment_name(name)) {
         // Without a header it was never used, or has lost what it held.
         if segment_view(files, &directory.join(name))?.is_some() {
-            return Ok(true);
+            return Ok(id.is_some());
         }
     }
     Err(StorageError::JournalMissing { directory, id })

@@ -35,7 +35,8 @@ impl Store {
         let keeps_journal = options.is_some();
         let note = self.note_of(last_stop, report)?;
         let is_there = journalled::has_journal(&*self.files, &self.directory)?;
-        if !keeps_journal && !is_there && note.is_none() {
+        let is_noted = note.is_some() || report.journal_note_is_damaged;
+        if !keeps_journal && !is_there && !is_noted {
             self.check_witnesses(last_stop.witnesses.iter().flat_map(|list| list.iter()), report)?;
             self.note_wholeness(last_stop, report);
             return Ok(());
@@ -73,6 +74,7 @@ impl Store {
             return Ok(None);
         }
         if last_stop.was_clean || last_stop.accepts_lost_journal {
+            report.gives_up_journal = !last_stop.was_clean;
             JournalNote::remove(&*self.files, &self.directory)?;
             return Ok(None);
         }
@@ -220,10 +222,14 @@ impl Store {
             }
             error => error,
         })?;
-        if let Some(note) = note.filter(|_| journal_report.segment_count == 0) {
+        // Whatever the note says, it is there from the first group to the next clean stop.
+        let is_noted = note.is_some() || report.journal_note_is_damaged;
+        let has_begun = journal_report.segment_count > 0;
+        if is_noted && !has_begun {
             let directory = self.directory.join(crate::journal::JOURNAL_DIRECTORY);
-            return Err(StorageError::JournalMissing { directory, id: note.id });
+            return Err(StorageError::JournalMissing { directory, id: note.map(|note| note.id) });
         }
+        report.gives_up_journal &= !has_begun;
         // After a clean stop files have everything, whatever the journal lacks.
         if journal_report.lost_end.is_some() && !last_stop.was_clean {
             report.shortened = replay.shortened(report);
@@ -241,7 +247,6 @@ impl Store {
             report.give_up(vbid, revision, WhyIgnored::OtherHistory(error));
             self.disbelieve(vbid, None);
         }
-        let has_begun = journal_report.segment_count > 0;
         report.journal = Some(journal_report);
         let group_bytes_max = u64::try_from(options.group_bytes_max).unwrap_or(u64::MAX);
         let parts = JournalParts { journal, backlog, group_bytes_max };

@@ -50,6 +50,8 @@ pub struct StartReport {
     pub shortened: Vec<(Vbid, Seqno)>,
     /// Whether nobody can tell if the journal lacks its end: the note beside it is damaged.
     pub journal_note_is_damaged: bool,
+    /// Whether the journal that was in use is gone, and that is accepted.
+    pub gives_up_journal: bool,
 }
 
 /// A vBucket with a usable file.
