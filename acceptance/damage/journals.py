@@ -20,7 +20,8 @@ def declare(cases):
             a_journal_that_is_gone_with_a_damaged_note_is_missed,
             a_journal_that_ends_before_the_files_is_not_gone_on_with,
             a_damaged_group_is_not_taken_for_the_end,
-            a_damaged_last_group_is_told):
+            a_damaged_last_group_is_told,
+            a_bucket_without_its_description_is_no_other_bucket):
         cases.case(function)
 
 
@@ -144,3 +145,17 @@ def a_damaged_last_group_is_told():
     except NodeFailed as error:
         told = str(error)
     expect(os.path.basename(newest) in told, f"the segment is named: {told}")
+
+
+def a_bucket_without_its_description_is_no_other_bucket():
+    """How many vBuckets there are stands in `bucket.json` alone: another number would have every
+    document looked for elsewhere."""
+    stored = killed_with_a_journal("description")
+    path = os.path.join(stored.bucket_directory, "bucket.json")
+    aside = path + "-aside"
+    os.rename(path, aside)
+    expect_refused_start(stored, "bucket.json: is missing", "put it back")
+    os.rename(aside, path)
+    with stored:
+        stored.expect_nothing_wrong()
+        stored.expect_others_serve()

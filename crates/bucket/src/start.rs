@@ -7,6 +7,7 @@ mod deletion;
 mod directory;
 mod directory_check;
 mod found;
+mod lost_description;
 mod open_error;
 mod rebuild;
 pub(crate) mod warmup;

@@ -12,6 +12,7 @@ use super::absent_vbuckets::{AbsentVbuckets, LIST_NAME};
 use super::adoption;
 use super::adoption::Adoption;
 use super::deletion::DELETED_MARK_NAME;
+use super::lost_description;
 use super::open_error::OpenError;
 use crate::collections::manifest_json;
 use crate::config::{BucketConfig, BucketType, ConflictResolution, Named};
@@ -70,6 +71,7 @@ pub(crate) fn open_or_create(
             .and_then(|description| check_fixed(description, config))
             .map_err(|what| OpenError::BadDescription { path, what }),
         Err(error) if error.kind == FileErrorKind::NotFound => {
+            lost_description::check(files, directory)?;
             let description = match adoption::look(files, directory)? {
                 Adoption::Nothing => fresh(config, entropy),
                 Adoption::Files { vbucket_count, others } => {
@@ -103,7 +105,9 @@ pub(super) fn check_description(
 ) -> Result<(), OpenError> {
     let path = directory.join(DESCRIPTION_NAME);
     match files.read_all(&path) {
-        Err(error) if error.kind == FileErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind == FileErrorKind::NotFound => {
+            lost_description::check(files, directory)
+        }
         content => {
             let described = parse(&content?).map_err(str::to_owned);
             let checked = described.and_then(|described| match config {

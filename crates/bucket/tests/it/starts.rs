@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bucket::{ApplyConfig, BucketConfig, Persistence, Refused};
+use bucket::{ApplyConfig, BucketConfig, ConflictResolution, Persistence, Refused};
 use document::Seqno;
 use platform::Files;
 use platform::simulated::SimulatedFiles;
@@ -200,6 +200,39 @@ fn files_without_a_journal_have_the_mark_as_their_witness() {
     }
 }
 
+/// How a bucket came to rest, with what is known of it then.
+type Rest = (&'static str, fn() -> BucketConfig, fn(&Machine));
+
+#[test]
+fn a_bucket_that_lost_its_description_is_no_other_bucket() {
+    let remove = |machine: &Machine, name: &str| machine.files.remove(&path_of(name)).unwrap();
+    let rests: [Rest; 4] = [
+        ("with a journal", lazy_config, |_| {}),
+        ("with a journal in files", config, |_| {}),
+        ("stopped in order", config, |machine| machine.bucket.shut_down().unwrap()),
+        ("stopped without a journal", files_config, |machine| machine.bucket.shut_down().unwrap()),
+    ];
+    for (rest, config, come_to_rest) in rests {
+        let lww = Some(ConflictResolution::Lww);
+        let machine = filled(BucketConfig { conflict_resolution: lww, ..config() });
+        come_to_rest(&machine);
+        let description = machine.files.content(&path_of("bucket.json")).unwrap();
+        remove(&machine, "bucket.json");
+        let Machine { files, driver, .. } = machine;
+        driver.pool().shutdown();
+        let begin = || Machine::begin(files.clone(), BucketConfig::named("test"));
+        let refusal = begin().err().unwrap().to_string();
+        assert!(refusal.contains("bucket.json: is missing"), "{rest}: {refusal}");
+        let checked = bucket::check_directory(&files, Path::new(DIRECTORY), None);
+        assert_eq!(said(&checked.refusals), [refusal], "{rest}");
+        files.insert(&path_of("bucket.json"), &description);
+        let mut machine = begin().unwrap();
+        machine.run();
+        assert_eq!(machine.bucket.conflict_resolution(), lww.unwrap(), "{rest}");
+        check(&mut machine, VBID, rest);
+    }
+}
+
 fn said(refusals: &[bucket::OpenError]) -> Vec<String> {
     refusals.iter().map(ToString::to_string).collect()
 }
@@ -266,6 +299,30 @@ fn settings_that_were_kept_and_are_gone_are_told_at_each_start() {
         let checked = bucket::check_directory(&machine.files, Path::new(DIRECTORY), None);
         assert_eq!(checked.missed.is_empty(), is_there, "{checked:?}");
     }
+}
+
+#[test]
+fn what_is_there_before_a_bucket_is_described_is_no_trace_of_one() {
+    let files = SimulatedFiles::new();
+    files.create_directories(&path_of("journal")).unwrap();
+    files.insert(&path_of("settings.json"), b"{}");
+    files.insert(&path_of("bucket.new"), b"{");
+    Machine::begin(files, config()).unwrap();
+}
+
+#[test]
+fn files_of_vbuckets_alone_are_taken_over() {
+    let machine = filled(config());
+    machine.bucket.shut_down().unwrap();
+    let Machine { files, driver, .. } = machine;
+    driver.pool().shutdown();
+    let names = files.list(Path::new(DIRECTORY)).unwrap();
+    for name in names.iter().filter(|name| !name.contains(".couch.") && *name != "journal") {
+        files.remove(&path_of(name)).unwrap();
+    }
+    let mut machine = Machine::begin(files, config()).unwrap();
+    machine.run();
+    check(&mut machine, VBID, "taken over");
 }
 
 /// A bucket whose files stay behind its journal.
