@@ -6,7 +6,7 @@
 //! {"time":text,"event":"change","user":"<ud>bob</ud>","remote":"10.0.0.1","door":"data",
 //!  "request":"DELETE_BUCKET <ud>orders</ud>","bucket":"travel"}
 //! {"time":text,"event":"login failed","user":"<ud>bob</ud>","remote":"10.0.0.1","door":"rest"}
-//! {"time":text,"event":"audit log","user":"<ud>bob</ud>","is_on":false}
+//! {"time":text,"event":"audit log","user":"<ud>bob</ud>","remote":null,"is_on":false}
 //! ```
 //!
 //! Each is one line. It never has the body of a request, so no secret. Lines are written by a
@@ -24,7 +24,7 @@ use auth::{Actor, Noted};
 use platform::files::{directory_of, open_log};
 use platform::redaction::UserData;
 use platform::{Clock, File, FileError, FileErrorKind, Files, Seldom};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::date::rfc3339;
 
@@ -148,7 +148,7 @@ impl AuditLog {
         }
         // It is on while the note is taken.
         self.is_on.store(true, Ordering::Relaxed);
-        let event = json!({"event": "audit log", "user": marked(user)});
+        let event = event_of("audit log", Actor { user, address: None });
         self.record(event, "is_on", is_on.into());
         self.is_on.store(is_on, Ordering::Relaxed);
         Ok(())
@@ -169,7 +169,7 @@ impl AuditLog {
     /// Somebody has asked for a change over REST; `path` is that of the request.
     pub fn change(&self, actor: Actor<'_>, method: &str, path: &str, status: u16) {
         let mut event = event_of("change", actor);
-        event["request"] = format!("{method} {}", marked(path)).into();
+        event.insert("request".to_owned(), format!("{method} {}", marked(path)).into());
         self.record(event, "status", status.into());
     }
 
@@ -180,8 +180,8 @@ impl AuditLog {
             Noted::Ordered { command, key, bucket } => {
                 let mut event = event_of("change", actor);
                 let key = marked(&String::from_utf8_lossy(key));
-                event["request"] = format!("{command} {key}").into();
-                event["bucket"] = bucket.into();
+                event.insert("request".to_owned(), format!("{command} {key}").into());
+                event.insert("bucket".to_owned(), bucket.into());
                 self.record(event, "door", "data".into());
             }
         }
@@ -200,11 +200,10 @@ impl AuditLog {
         self.failed_logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn record(&self, mut event: Value, name: &str, value: Value) {
+    fn record(&self, mut fields: Map<String, Value>, name: &str, value: Value) {
         if !self.is_on() {
             return;
         }
-        let Some(fields) = event.as_object_mut() else { return };
         let seconds = self.clock.wall_time().seconds();
         fields.insert("time".to_owned(), rfc3339(seconds.into()).into());
         fields.insert(name.to_owned(), value);
@@ -218,8 +217,9 @@ impl AuditLog {
         if failed_logins > 0 {
             fields.insert("failed_logins_left_out_before".to_owned(), failed_logins.into());
         }
+        let line = format!("{}\n", Value::Object(fields));
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = lines.as_ref().is_some_and(|lines| lines.try_send(format!("{event}\n")).is_ok());
+        let sent = lines.as_ref().is_some_and(|lines| lines.try_send(line).is_ok());
         if !sent {
             self.left_out.add(left_out);
             self.lock_failed_logins().left_out += failed_logins;
@@ -237,9 +237,11 @@ impl Drop for AuditLog {
 }
 
 /// The beginning of a line.
-fn event_of(event: &str, Actor { user, address }: Actor<'_>) -> Value {
+fn event_of(event: &str, Actor { user, address }: Actor<'_>) -> Map<String, Value> {
     let remote = address.map(|address| address.to_canonical().to_string());
-    json!({"event": event, "user": marked(user), "remote": remote})
+    let fields: [(&str, Value); 3] =
+        [("event", event.into()), ("user", marked(user).into()), ("remote", remote.into())];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// What a client has said, marked as that, and not longer than it may be shown.
