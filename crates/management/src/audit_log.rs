@@ -404,7 +404,7 @@ mod tests {
             if is_so() {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(10));
+            platform::threads::pause(Duration::from_millis(10));
         }
         panic!("it takes too long");
     }

@@ -106,8 +106,9 @@ impl Hub {
         self.lock_producers().values().cloned().collect()
     }
 
-    /// A producer opens. One that has the same name is to close. `false`, and nothing is done, where
-    /// that may be a node's and this one may not: replicas would be cut off by whoever may read.
+    /// A producer opens. One that has the same name is to close. `false`, and nothing is done,
+    /// where that may be a node's and this one may not: replicas would be cut off by whoever may
+    /// read.
     pub(crate) fn enter(&self, producer: &Arc<ProducerShared>) -> bool {
         let name = producer.name();
         // Under both locks: of two connections that open at once one finds the other.

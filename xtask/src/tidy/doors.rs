@@ -41,6 +41,7 @@ const REAL: &[&str] = &[
     "crates/settee/src/cluster_run/",
     "crates/settee/src/main.rs",
     "crates/settee/src/real_world.rs",
+    "crates/settee/src/doctor.rs",
     "crates/settee/src/restore.rs",
     "crates/settee/src/serve.rs",
     "crates/auth/src/users.rs",

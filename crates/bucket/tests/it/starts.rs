@@ -213,8 +213,8 @@ fn a_bucket_that_lost_its_description_is_no_other_bucket() {
         ("stopped without a journal", files_config, |machine| machine.bucket.shut_down().unwrap()),
     ];
     for (rest, config, come_to_rest) in rests {
-        let lww = Some(ConflictResolution::Lww);
-        let machine = filled(BucketConfig { conflict_resolution: lww, ..config() });
+        let lww = ConflictResolution::Lww;
+        let machine = filled(BucketConfig { conflict_resolution: Some(lww), ..config() });
         come_to_rest(&machine);
         let description = machine.files.content(&path_of("bucket.json")).unwrap();
         remove(&machine, "bucket.json");
@@ -228,7 +228,7 @@ fn a_bucket_that_lost_its_description_is_no_other_bucket() {
         files.insert(&path_of("bucket.json"), &description);
         let mut machine = begin().unwrap();
         machine.run();
-        assert_eq!(machine.bucket.conflict_resolution(), lww.unwrap(), "{rest}");
+        assert_eq!(machine.bucket.conflict_resolution(), lww, "{rest}");
         check(&mut machine, VBID, rest);
     }
 }

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
 use std::time::Duration;
 
 use bucket::{ApplyConfig, BackfillOrder, BucketConfig, Persistence, PersistenceMode};
 use document::{Seqno, Vbid};
 use platform::simulated::SimulatedFiles;
-use platform::{File, FileError, Files, OpenMode};
+use platform::{File, FileError, Files, OpenMode, threads};
 use replication::Answer;
 
 use crate::consumer::Consumer;
@@ -148,9 +147,11 @@ fn files_are_read_on_while_another_one_is_written() {
 
     gate.set(GateState::Shut);
     let bucket = machine.bucket.clone();
-    let writer = thread::spawn(move || {
-        bucket.begin_backfill(BUSY, Seqno(0), BackfillOrder::BySeqno).unwrap().is_some()
-    });
+    let write = move || {
+        let begun = bucket.begin_backfill(BUSY, Seqno(0), BackfillOrder::BySeqno).unwrap();
+        assert!(begun.is_some());
+    };
+    let writer = threads::spawn("writer", write).unwrap();
     gate.wait_for_somebody();
     let mut consumer = Consumer::new(&machine);
     for vbid in [BUSY, VBID] {
@@ -162,7 +163,7 @@ fn files_are_read_on_while_another_one_is_written() {
     assert_eq!(gate.state(), GateState::SomebodyWaits, "nobody has waited for the writer");
 
     gate.set(GateState::Open);
-    assert!(writer.join().unwrap());
+    writer.join().unwrap();
     consumer.take_all(&mut machine);
     for (vbid, count) in [(BUSY, 1), (VBID, 250)] {
         assert_eq!(consumer.streams[&vbid].documents.len(), count);

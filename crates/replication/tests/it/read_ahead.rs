@@ -8,7 +8,7 @@ use crate::consumer::Consumer;
 use crate::support::{Machine, VBID, config};
 
 const QUOTA_BYTES: u64 = 64 << 20;
-const VALUE: [u8; 120_000] = [7; 120_000];
+static VALUE: [u8; 120_000] = [7; 120_000];
 const DOCUMENT_COUNT: usize = 250;
 
 fn begun(machine: &Machine, name: &str) -> Consumer {
