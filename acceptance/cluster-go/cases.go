@@ -144,6 +144,11 @@ func failoverKeepsTheSdkWorking(s *sdk) error {
 	if err := waitUntil(written, "durable writes go on"); err != nil {
 		return err
 	}
+	// The SDK panics if it scans while it is not connected to a node of the map yet.
+	isConnected := func() bool { return s.copies(key(0)) == 2 }
+	if err := waitUntil(isConnected, "the replica is read"); err != nil {
+		return err
+	}
 	// The node that has come back has nothing active.
 	if err := s.expectScanned("failover-", count); err != nil {
 		return err
@@ -154,6 +159,19 @@ func failoverKeepsTheSdkWorking(s *sdk) error {
 		}
 	}
 	return nil
+}
+
+// copies says how many copies of a document can be read.
+func (s *sdk) copies(key string) int {
+	all, err := s.collection.GetAllReplicas(key, nil)
+	if err != nil {
+		return 0
+	}
+	count := 0
+	for all.Next() != nil {
+		count++
+	}
+	return count
 }
 
 // expectScanned scans the keys with the prefix on all nodes.
