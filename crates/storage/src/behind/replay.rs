@@ -3,7 +3,7 @@
 
 use document::{Item, Seqno, Set, Vbid};
 
-use crate::behind::journal_note::{FoundNote, JournalNote};
+use crate::behind::journal_note::{FoundNote, JournalNote, NOTE_NAME};
 use crate::behind::journalled::{self, JournalParts, Journalled};
 use crate::behind::portions::{EarlyPortions, Portions};
 use crate::behind::replayed::Replay;
@@ -35,7 +35,7 @@ impl Store {
         let keeps_journal = options.is_some();
         let note = self.note_of(last_stop, report)?;
         let is_there = journalled::has_journal(&*self.files, &self.directory)?;
-        let is_noted = note.is_some() || report.journal_note_is_damaged;
+        let is_noted = note.is_some() || self.has_damaged_note(report)?;
         if !keeps_journal && !is_there && !is_noted {
             self.check_witnesses(last_stop.witnesses.iter().flat_map(|list| list.iter()), report)?;
             self.note_wholeness(last_stop, report);
@@ -83,6 +83,15 @@ impl Store {
             FoundNote::Note(note) => Some(note),
             FoundNote::Nothing | FoundNote::Damaged => None,
         })
+    }
+
+    /// Whether there is a note that says nothing. One that only could not be read a moment ago may
+    /// not be there at all.
+    fn has_damaged_note(&self, report: &StartReport) -> Result<bool, StorageError> {
+        if !report.journal_note_is_damaged {
+            return Ok(false);
+        }
+        Ok(self.files.exists(&self.directory.join(NOTE_NAME))?)
     }
 
     /// Says of which vBuckets something acknowledged may be missing.
@@ -223,7 +232,7 @@ impl Store {
             error => error,
         })?;
         // Whatever the note says, it is there from the first group to the next clean stop.
-        let is_noted = note.is_some() || report.journal_note_is_damaged;
+        let is_noted = note.is_some() || self.has_damaged_note(report)?;
         let has_begun = journal_report.segment_count > 0;
         if is_noted && !has_begun {
             let directory = self.directory.join(crate::journal::JOURNAL_DIRECTORY);
