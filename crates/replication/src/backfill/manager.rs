@@ -24,6 +24,8 @@ const UNSENT_BYTES_MAX: u64 = 20 << 20;
 const UNSENT_QUOTA_DIVISOR: u64 = 10;
 /// How often a connection looks whether others have sent.
 const CROWD_LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// How often files are looked at that are being written, where nothing else is to be read.
+const BUSY_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of a portion.
 const PORTION_BYTES: usize = 256 << 10;
 /// Files of a connection that are read at the same time, at most.
@@ -115,9 +117,11 @@ impl Backfills {
         let low = UNSENT_BYTES_MAX / 2;
         // Only whoever takes it across a mark wakes: one wake, not one for each message.
         let is_low = before >= low && before - bytes < low;
-        // Crowded out, it waits for that.
-        let has_nothing = before == bytes && of_all >= self.unsent_of_all_max();
-        if is_low || has_nothing {
+        // Crowded out, it waits for one of these.
+        let of_all_max = self.unsent_of_all_max();
+        let has_room = of_all < of_all_max && of_all + bytes >= of_all_max;
+        let has_nothing = before == bytes && of_all >= of_all_max;
+        if is_low || has_room || has_nothing {
             self.wake();
         }
     }
@@ -184,7 +188,11 @@ impl Task for Reader {
                 return Next::SleepFor(CROWD_LOOK_INTERVAL);
             }
             self.fill_up();
-            let Some(active) = self.active.pop_front() else { return Next::Sleep };
+            let Some(active) = self.active.pop_front() else {
+                // Who asks for another file wakes; of who writes these nobody hears.
+                let is_waiting = !backfills.lock().is_empty();
+                return if is_waiting { Next::SleepFor(BUSY_LOOK_INTERVAL) } else { Next::Sleep };
+            };
             if let Some(active) = backfills.read(active) {
                 self.active.push_back(active);
             }
@@ -196,8 +204,8 @@ impl Task for Reader {
 }
 
 impl Reader {
-    /// Begins backfills that wait, as many as may run. While anything can be read nothing waits for
-    /// a file that is being written, which may take as long as its writer is kept from the CPU.
+    /// Begins backfills that wait, as many as may run. Nothing waits for a file that is being
+    /// written, which may take as long as its writer is kept from the CPU.
     fn fill_up(&mut self) {
         self.active.retain(|active| !active.job.feed.is_cancelled());
         let is_sequential = self.backfills.is_sequential.load(Ordering::Relaxed);
@@ -210,24 +218,12 @@ impl Reader {
             let Some(job) = self.backfills.lock().pop_front() else { break };
             self.active.extend(self.backfills.try_open(job));
         }
-        while self.active.is_empty() {
-            let Some(job) = self.backfills.lock().pop_front() else { return };
-            self.active.extend(self.backfills.open(job));
-        }
         assert!(self.active.len() <= ACTIVE_MAX, "so many files are read at once");
     }
 }
 
 impl Backfills {
-    fn open(&self, job: Job) -> Option<Active> {
-        if job.feed.is_cancelled() {
-            return None;
-        }
-        let begun = self.bucket.begin_backfill(job.vbid, job.after, job.order);
-        self.begin_reading(job, begun)
-    }
-
-    /// The same; a file that is being written is the last of those that wait.
+    /// Begins to read a file. One that is being written is the last of those that wait.
     fn try_open(&self, job: Job) -> Option<Active> {
         if job.feed.is_cancelled() {
             return None;
