@@ -88,6 +88,11 @@ impl ClientMemory {
         self.bytes_max / STRANGERS_SHARE
     }
 
+    /// Bytes of those that are held for guests.
+    pub(crate) fn guests_bytes(&self) -> usize {
+        self.by_guests.load(Ordering::Relaxed)
+    }
+
     /// Bytes of those that guests may have the node hold.
     pub(crate) fn guests_bytes_max(&self) -> usize {
         self.guests_bytes_max

@@ -32,6 +32,7 @@ use protocol::{Opcode, Status};
 
 use crate::completed::Completed;
 use crate::connection::{Connection, Done, Request, Turn};
+use crate::privileges::needed_for;
 use crate::statistics::count;
 
 pub(crate) use store::{answer_ended, must_received_wait, store_received};
@@ -140,9 +141,12 @@ pub(crate) fn execute(
 }
 
 /// Carries out an order that changes more than documents. It is noted whose it was, before it
-/// begins: whoever deletes a bucket may be gone when that ends.
+/// begins: whoever deletes a bucket may be gone when that ends. Who has selected no bucket comes
+/// here without the right to it, to be told so.
 fn carry_out(connection: &mut Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
-    connection.note_order(request, turn);
+    if needed_for(request.opcode).is_met_by(connection.privileges()) {
+        connection.note_order(request, turn);
+    }
     match request.opcode {
         Opcode::CreateBucket => bucket_orders::create(connection, request, turn),
         Opcode::DeleteBucket => bucket_orders::delete(connection, request, turn),

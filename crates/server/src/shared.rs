@@ -34,6 +34,8 @@ pub struct ServerOptions {
 
 /// Log lines about what strangers do come at most as often.
 pub(crate) const STRANGERS_LOG_INTERVAL: Duration = Duration::from_secs(10);
+/// Orders of those whom nobody asks for a name are noted in the audit log at most as often.
+pub(crate) const GUEST_ORDERS_NOTE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shared by all workers, immutable but for counters, the buckets and the view of the cluster.
 pub(crate) struct Shared {
@@ -76,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) recache_marks: RecacheMarks,
     /// Bounds the log lines about logins that fail.
     pub(crate) failed_logins: Seldom,
+    /// Orders of those whom nobody asks for a name, for the audit log.
+    pub(crate) guest_orders: Seldom,
     /// Bounds the log lines about TLS sessions that do not begin.
     pub(crate) failed_handshakes: Seldom,
     /// Bounds the log lines about connections that are not let in.

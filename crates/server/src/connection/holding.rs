@@ -28,9 +28,11 @@ impl Connection {
     }
 
     /// Whether it has begun a request that takes memory, and nothing but the rest of it is missing.
-    pub(crate) fn awaits_rest(&self, parked_max: usize) -> bool {
-        let is_begun = self.receiving.is_some() || self.input.len() >= BEGUN_REQUEST_BYTES_MIN;
-        is_begun && !self.is_waiting(parked_max) && self.completed.is_empty()
+    pub(crate) fn awaits_rest(&self) -> bool {
+        // Room for a whole frame is taken when its header is there. An idle one has no memory.
+        let is_begun = self.receiving.is_some() || self.input.capacity() >= BEGUN_REQUEST_BYTES_MIN;
+        // What waits for an earlier one may be whole.
+        is_begun && self.parked_count == 0 && self.completed.is_empty()
     }
 
     /// As whom it holds them.

@@ -172,8 +172,13 @@ impl Connection {
         LoginEnd::LetIn
     }
 
-    /// Has it noted that its user has asked for a change of more than documents.
+    /// Has it noted that its user has asked for a change of more than documents. Of those whom
+    /// nobody asks for a name one is noted in a while: they would push all others out.
     pub(crate) fn note_order(&self, request: &Request<'_>, turn: &Turn<'_>) {
+        let is_guest = self.holder() == Holder::Guest;
+        if is_guest && turn.shared.guest_orders.passes(turn.shared.clock.now()).is_none() {
+            return;
+        }
         let address = self.peer.map(|peer| peer.ip());
         let actor = Actor { user: self.user.as_deref().unwrap_or_default(), address };
         let bucket = self.selected().map(BucketPart::name);

@@ -131,8 +131,7 @@ impl Peer {
 
     /// Its turn is over: what came was executed as far as it is whole and does not have to wait.
     pub(super) fn note_rest(&mut self, turn: &Turn<'_>) {
-        let parked_max = turn.shared.options.limits.parked_requests_max;
-        match (self.connection.awaits_rest(parked_max), self.stall) {
+        match (self.connection.awaits_rest(), self.stall) {
             (true, None) => self.stall = Some(Stall::Rest(turn.shared.clock.now())),
             (false, Some(Stall::Rest(_))) => self.stall = None,
             _ => {}

@@ -29,7 +29,7 @@ use crate::dcp_statistics::{DcpStatistics, by_kind, replication_lag};
 use crate::departure::Departure;
 use crate::hot_keys::{HotKey, HotKeys};
 use crate::recache_marks::RecacheMarks;
-use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
+use crate::shared::{GUEST_ORDERS_NOTE_INTERVAL, STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
 use crate::slow_operations::{SlowOperation, SlowOperations};
 use crate::statistics::ServerStatistics;
 use crate::strangers::Strangers;
@@ -124,6 +124,7 @@ impl Server {
             slow_operations: SlowOperations::of_workers(count),
             hot_keys: HotKeys::of_workers(count),
             recache_marks: RecacheMarks::default(),
+            guest_orders: Seldom::every(GUEST_ORDERS_NOTE_INTERVAL),
             failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
             failed_handshakes: Seldom::every(STRANGERS_LOG_INTERVAL),
             rejected_connections: Seldom::every(STRANGERS_LOG_INTERVAL),

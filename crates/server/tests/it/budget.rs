@@ -200,6 +200,25 @@ fn what_guests_leave_half_sent_keeps_nobody_from_the_data_port() {
 }
 
 #[test]
+fn a_header_counts_as_what_room_is_taken_for() {
+    let limits = ServerLimits {
+        client_bytes_max: 16 << 20,
+        stalled_time_max: Duration::from_secs(2),
+        ..ServerLimits::default()
+    };
+    let port = Port::with_limits(limits);
+    let mut witness = port.client(&[]);
+    // Compressed, it is received as it comes.
+    let announced = set(b"k", &vec![0; 6 << 20]).datatype(2).bytes();
+    let mut guest = Client::connected_to(port.memcached_address);
+    assert_eq!(guest.ask(frame(0x0a)).status, 0);
+    guest.send(&announced[..24]);
+    port.wait_for("room is taken", |_| held_bytes(&mut witness) > 6 << 20);
+    port.wait_for("it is let go", |statistics| statistics.stalled_requests == 1);
+    port.wait_for("and the room is free", |_| held_bytes(&mut witness) < 1 << 20);
+}
+
+#[test]
 fn what_stays_half_sent_while_memory_is_short_is_let_go() {
     let limits = ServerLimits {
         client_bytes_max: 16 << 20,

@@ -529,6 +529,10 @@ fn an_order_is_noted_with_who_gives_it_and_what_is_refused_is_not() {
         }
         give_up(&mut client, PrivilegeSet::of(&[Privilege::NodeSupervisor]));
         assert_eq!(client.ask(well_formed(Opcode::CompactDb)).status, EACCESS);
+        // Who has selected no bucket has no right to it.
+        let mut guest = Client::connected_to(port.memcached_address);
+        assert_eq!(select(&mut guest, "@no bucket@"), 0);
+        assert_ne!(guest.ask(well_formed(Opcode::DelVbucket)).status, 0);
         let expected = [
             "user DELETE_BUCKET gone Some(\"default\")",
             "user SET_PARAM max_ttl Some(\"default\")",

@@ -73,6 +73,7 @@ pub(super) fn connections(emitter: &mut Emitter<'_, '_>, _: Option<&BucketPart>)
     emitter.emit("recache_marks_max", RECACHE_MARKS_MAX);
     emitter.emit("client_bytes", memory.used_bytes());
     emitter.emit("client_bytes_max", memory.bytes_max());
+    emitter.emit("guests_bytes", memory.guests_bytes());
     emitter.emit("guests_bytes_max", memory.guests_bytes_max());
     emitter.emit("strangers_bytes_max", memory.strangers_bytes_max());
     emitter.emit("login_time_max_s", limits.login_time_max.as_secs());
