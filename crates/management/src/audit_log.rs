@@ -15,8 +15,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -53,24 +53,40 @@ pub struct AuditLog {
     is_on: AtomicBool,
     /// Held while it is switched.
     switching: Mutex<()>,
-    lines: Mutex<Option<SyncSender<String>>>,
+    lines: Mutex<Option<SyncSender<Line>>>,
     left_out: Arc<LeftOut>,
     failed_logins: Mutex<FailedLogins>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// A line, and how many it tells of that have none.
+struct Line {
+    text: String,
+    left_out: u64,
+    failed_logins: u64,
+}
+
 /// Lines that nobody can read: there was no room for them, or the disk did not take them.
 #[derive(Default)]
 struct LeftOut {
-    /// Those since the last line that said so.
+    /// Those that no line has told of.
     since: AtomicU64,
+    /// Logins that failed which no line has told of, behind those that have a line of their own.
+    failed_logins: AtomicU64,
     ever: AtomicU64,
 }
 
 impl LeftOut {
-    /// One more, and those that a line would have told of which is left out itself.
-    fn add(&self, untold: u64) {
-        self.since.fetch_add(untold + 1, Ordering::Relaxed);
+    /// One more: the next one is to tell of it, and of what it would have told.
+    fn add(&self, line: &Line) {
+        self.since.fetch_add(line.left_out + 1, Ordering::Relaxed);
+        self.failed_logins.fetch_add(line.failed_logins, Ordering::Relaxed);
+        self.ever.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A login that failed has no line.
+    fn add_failed_login(&self) {
+        self.failed_logins.fetch_add(1, Ordering::Relaxed);
         self.ever.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -80,8 +96,6 @@ impl LeftOut {
 struct FailedLogins {
     minute: u64,
     count: u32,
-    /// Those of which there is no line, since the last line that said so.
-    left_out: u64,
 }
 
 impl FailedLogins {
@@ -92,7 +106,6 @@ impl FailedLogins {
         }
         let has_room = self.count < FAILED_LOGINS_A_MINUTE_MAX;
         self.count = self.count.saturating_add(1);
-        self.left_out += u64::from(!has_room);
         has_room
     }
 }
@@ -189,15 +202,12 @@ impl AuditLog {
 
     fn login_failed(&self, actor: Actor<'_>, door: &str) {
         let minute = self.clock.now().0 / MINUTE_NS;
-        if self.is_on() && !self.lock_failed_logins().have_room(minute) {
-            self.left_out.ever.fetch_add(1, Ordering::Relaxed);
+        let lock = || self.failed_logins.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_on() && !lock().have_room(minute) {
+            self.left_out.add_failed_login();
             return;
         }
         self.record(event_of("login failed", actor), "door", door.into());
-    }
-
-    fn lock_failed_logins(&self) -> MutexGuard<'_, FailedLogins> {
-        self.failed_logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn record(&self, mut fields: Map<String, Value>, name: &str, value: Value) {
@@ -207,22 +217,24 @@ impl AuditLog {
         let seconds = self.clock.wall_time().seconds();
         fields.insert("time".to_owned(), rfc3339(seconds.into()).into());
         fields.insert(name.to_owned(), value);
-        // Taken out before the line is sent, and put back if it is not: no two lines tell of the
-        // same ones.
+        // Taken out before the line is sent, and put back where nobody can read it: no two lines
+        // tell of the same ones.
         let left_out = self.left_out.since.swap(0, Ordering::Relaxed);
         if left_out > 0 {
             fields.insert("left_out_before".to_owned(), left_out.into());
         }
-        let failed_logins = std::mem::take(&mut self.lock_failed_logins().left_out);
+        let failed_logins = self.left_out.failed_logins.swap(0, Ordering::Relaxed);
         if failed_logins > 0 {
             fields.insert("failed_logins_left_out_before".to_owned(), failed_logins.into());
         }
-        let line = format!("{}\n", Value::Object(fields));
+        let text = format!("{}\n", Value::Object(fields));
+        let line = Line { text, left_out, failed_logins };
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = lines.as_ref().is_some_and(|lines| lines.try_send(line).is_ok());
-        if !sent {
-            self.left_out.add(left_out);
-            self.lock_failed_logins().left_out += failed_logins;
+        let Some(lines) = &*lines else { return };
+        if let Err(TrySendError::Full(line) | TrySendError::Disconnected(line)) =
+            lines.try_send(line)
+        {
+            self.left_out.add(&line);
         }
     }
 }
@@ -261,16 +273,17 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 fn write_all(
     files: &dyn Files,
     path: &Path,
-    lines: &Receiver<String>,
+    lines: &Receiver<Line>,
     left_out: &LeftOut,
     clock: &Clock,
 ) {
     let (mut current, log) = (None, Seldom::every(LOG_INTERVAL));
     for line in lines {
-        let Err(error) = write(files, path, FILE_BYTES_MAX, &mut current, line.as_bytes()) else {
+        let Err(error) = write(files, path, FILE_BYTES_MAX, &mut current, line.text.as_bytes())
+        else {
             continue;
         };
-        left_out.add(0);
+        left_out.add(&line);
         if let Some(unlogged) = log.passes(clock.now()) {
             tracing::warn!(%error, unlogged, "a line of the audit log could not be written");
         }
@@ -378,25 +391,32 @@ mod tests {
         let path = Path::new("/data/audit.log");
         let files = SimulatedFiles::new();
         files.create_directories(Path::new("/data")).unwrap();
-        let start = || {
-            let files = Arc::new(files.clone());
-            AuditLog::start(Clock::real(), files, path.to_owned()).unwrap()
-        };
         let (call, error) = (Some(Call::Write), FaultError::ShortWrite);
-        let log = start();
+        let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
+        let log = AuditLog::start(clock, Arc::new(files.clone()), path.to_owned()).unwrap();
         log.change(actor("ann"), "PUT", "/before", 200);
-        wait_until(|| files.read_all(path).is_ok_and(|text| text.ends_with(b"\n")));
-        files.fail(Fault { call, number: 1, error, from_then_on: false });
-        log.change(actor("ann"), "PUT", "/lost", 200);
-        wait_until(|| log.left_out_count() == 1);
+        for _ in 0..=FAILED_LOGINS_A_MINUTE_MAX {
+            log.note(actor("eve"), FAILED);
+        }
+        wait_until(|| line_count(&files, path) == 31);
+        for lost in 1..=3 {
+            files.fail(Fault { call, number: 1, error, from_then_on: false });
+            log.change(actor("ann"), "PUT", "/lost", 200);
+            wait_until(|| log.left_out_count() == 1 + lost);
+        }
         log.change(actor("ann"), "PUT", "/behind", 200);
         drop(log);
         let text = String::from_utf8(files.read_all(path).unwrap()).unwrap();
         let lines: Vec<Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines.len(), 2, "{text}");
-        assert_eq!(lines[1]["left_out_before"], 1);
-        assert_eq!(lines[1]["request"], "PUT <ud>/behind</ud>");
+        assert_eq!(lines.len(), 32, "{text}");
+        assert_eq!(lines[31]["left_out_before"], 3);
+        assert_eq!(lines[31]["failed_logins_left_out_before"], 1, "the first line lost had it");
+        assert_eq!(lines[31]["request"], "PUT <ud>/behind</ud>");
+    }
+
+    fn line_count(files: &SimulatedFiles, path: &Path) -> usize {
+        files.read_all(path).map_or(0, |text| text.iter().filter(|it| **it == b'\n').count())
     }
 
     fn wait_until(is_so: impl Fn() -> bool) {
