@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"time":text,"event":"change","user":"<ud>bob</ud>","remote":"10.0.0.1",
-//!  "request":"PUT <ud>/settings/...</ud>","status":200}
+//!  "request":"PUT <ud>/settings/...</ud>","status":200 or null}
 //! {"time":text,"event":"change","user":"<ud>bob</ud>","remote":"10.0.0.1","door":"data",
 //!  "request":"DELETE_BUCKET <ud>orders</ud>","bucket":"travel"}
 //! {"time":text,"event":"login failed","user":"<ud>bob</ud>","remote":"10.0.0.1","door":"rest"}
@@ -179,8 +179,9 @@ impl AuditLog {
         self.files.sync_directory(directory_of(&self.off_mark))
     }
 
-    /// Somebody has asked for a change over REST; `path` is that of the request.
-    pub fn change(&self, actor: Actor<'_>, method: &str, path: &str, status: u16) {
+    /// Somebody has asked for a change over REST; `path` is that of the request. There is no
+    /// `status` where the client has left before it was answered.
+    pub fn change(&self, actor: Actor<'_>, method: &str, path: &str, status: Option<u16>) {
         let mut event = event_of("change", actor);
         event.insert("request".to_owned(), format!("{method} {}", marked(path)).into());
         self.record(event, "status", status.into());
@@ -356,7 +357,7 @@ mod tests {
         let path = directory.path().join("audit.log");
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let log = AuditLog::start(clock.clone(), Arc::new(RealFiles), path.clone()).unwrap();
-        log.change(actor("eve"), "PUT", "/settings/rbac/users/local/evidence", 200);
+        log.change(actor("eve"), "PUT", "/settings/rbac/users/local/evidence", Some(200));
         for _ in 0..200_000 {
             log.note(actor("eve"), FAILED);
         }
@@ -394,17 +395,17 @@ mod tests {
         let (call, error) = (Some(Call::Write), FaultError::ShortWrite);
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let log = AuditLog::start(clock, Arc::new(files.clone()), path.to_owned()).unwrap();
-        log.change(actor("ann"), "PUT", "/before", 200);
+        log.change(actor("ann"), "PUT", "/before", Some(200));
         for _ in 0..=FAILED_LOGINS_A_MINUTE_MAX {
             log.note(actor("eve"), FAILED);
         }
         wait_until(|| line_count(&files, path) == 31);
         for lost in 1..=3 {
             files.fail(Fault { call, number: 1, error, from_then_on: false });
-            log.change(actor("ann"), "PUT", "/lost", 200);
+            log.change(actor("ann"), "PUT", "/lost", Some(200));
             wait_until(|| log.left_out_count() == 1 + lost);
         }
-        log.change(actor("ann"), "PUT", "/behind", 200);
+        log.change(actor("ann"), "PUT", "/behind", Some(200));
         drop(log);
         let text = String::from_utf8(files.read_all(path).unwrap()).unwrap();
         let lines: Vec<Value> =
@@ -440,7 +441,7 @@ mod tests {
         let path = directory.path().join("audit.log");
         for user in ["bob", "eve\n\"{}"] {
             let log = AuditLog::start(Clock::real(), Arc::new(RealFiles), path.clone()).unwrap();
-            log.change(actor(user), "PUT", "/settings/rbac/users/local/u", 200);
+            log.change(actor(user), "PUT", "/settings/rbac/users/local/u", Some(200));
             log.note(actor(user), FAILED);
         }
         let lines = lines_of(&path);

@@ -1,10 +1,11 @@
 //! Which privilege each request needs, and where.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::{Access, Actor, Privilege, PrivilegeSet};
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
-use axum::http::Method;
+use axum::http::{Method, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -31,17 +32,43 @@ pub(crate) async fn require_privilege(
     };
     let is_allowed = check(&access, &parts.method, path, find);
     let is_noted = is_noted(&parts.method, path);
-    let (method, uri) = (parts.method.clone(), parts.uri.clone());
-    let address = parts.extensions.get::<Peer>().map(|Peer(address)| *address);
+    let mut change = user.filter(|_| is_noted).map(|user| AskedChange {
+        context,
+        user,
+        address: parts.extensions.get::<Peer>().map(|Peer(address)| *address),
+        method: parts.method.clone(),
+        uri: parts.uri.clone(),
+        status: None,
+    });
     let answer = match is_allowed {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(permission) => answers::forbidden(&permission),
     };
-    if let (Some(log), Some(user)) = (context.view.audit_log(), user.filter(|_| is_noted)) {
-        let actor = Actor { user: &user.name, address };
-        log.change(actor, method.as_str(), uri.path(), answer.status().as_u16());
+    if let Some(change) = &mut change {
+        change.status = Some(answer.status().as_u16());
     }
     answer
+}
+
+/// A change that somebody asks for. It is noted when this is dropped: what was begun goes on where
+/// the client leaves before it is answered, and nothing else is called then.
+struct AskedChange {
+    context: Arc<Context>,
+    user: User,
+    address: Option<IpAddr>,
+    method: Method,
+    uri: Uri,
+    /// Of the answer, once there is one.
+    status: Option<u16>,
+}
+
+impl Drop for AskedChange {
+    fn drop(&mut self) {
+        if let Some(log) = self.context.view.audit_log() {
+            let actor = Actor { user: &self.user.name, address: self.address };
+            log.change(actor, self.method.as_str(), self.uri.path(), self.status);
+        }
+    }
 }
 
 /// What changes nothing, and what nodes tell each other: it was noted where it was asked for.

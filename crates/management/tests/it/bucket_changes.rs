@@ -1,8 +1,14 @@
 //! Buckets that are made, changed and deleted over the REST port.
 
-use management::BucketOrderError;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::rest_port::RestPort;
+use management::{AuditLog, BucketOrderError};
+use platform::Clock;
+use platform::files::RealFiles;
+use serde_json::{Value, json};
+
+use crate::rest_port::{PASSWORD, RestPort, USER};
 use crate::streaming::open;
 
 const ALL: &str = "/pools/default/buckets";
@@ -176,6 +182,39 @@ fn buckets_that_take_long_to_go_keep_nobody_from_work() {
         held.into_iter().for_each(|gone| gone());
         assert_eq!(deletions.map(|deletion| deletion.join().unwrap()), [200; 3]);
     });
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if is_so() {
+            return;
+        }
+        platform::threads::pause(Duration::from_millis(10));
+    }
+    panic!("it takes too long");
+}
+
+#[test]
+fn a_change_whose_client_leaves_is_noted() {
+    let port = RestPort::start();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let log = AuditLog::start(Clock::real(), Arc::new(RealFiles), path.clone()).unwrap();
+    assert!(port.node.audit_log.set(log).is_ok());
+    assert_eq!(port.ask_with("POST", ALL, "name=held&ramQuotaMB=100").status, 202);
+    let mut leaving = port.connect();
+    let login = crate::http_client::basic(USER, PASSWORD);
+    leaving.send(&format!("DELETE {ALL}/held HTTP/1.1\r\nHost: x\r\n{login}\r\n"));
+    wait_until(|| !port.node.held_buckets.lock().unwrap().is_empty());
+    drop(leaving);
+    let lines = || -> Vec<Value> {
+        let text = platform::files::read_text(&path).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    wait_until(|| lines().len() == 2);
+    let line = &lines()[1];
+    assert_eq!(line["request"], format!("DELETE <ud>{ALL}/held</ud>"));
+    assert_eq!((&line["status"], &line["remote"]), (&json!(null), &json!("127.0.0.1")));
 }
 
 #[test]

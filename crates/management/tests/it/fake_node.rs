@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use auth::{Editor, Users, UsersEdit, UsersEditError};
@@ -11,9 +11,9 @@ use cluster::{
 };
 use document::{CollectionId, Histogram, Manifest, ManifestEdit};
 use management::{
-    BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    BucketOrder, BucketOrderError, BucketView, CarryOutError, CompactionError, DamagedVbucket,
-    DocumentError, DocumentId, FlushError, HotKeys, KeyPage, KeyPosition, KeyQuery,
+    AuditLog, BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts,
+    BucketKind, BucketOrder, BucketOrderError, BucketView, CarryOutError, CompactionError,
+    DamagedVbucket, DocumentError, DocumentId, FlushError, HotKeys, KeyPage, KeyPosition, KeyQuery,
     ManifestEditError, Metric, MetricKind, NewDocument, NodeFacts, NodeView, ResetError, SetUp,
     SetupChange, SetupError, ShownDocument, SlowOperationFacts, Timing, TimingUnit, VbucketFacts,
     Warmup,
@@ -63,6 +63,8 @@ pub(crate) struct FakeNode {
     notify: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
     /// How often metrics of high cardinality were read.
     pub(crate) high_reads: AtomicUsize,
+    /// Where it notes changes, if it does.
+    pub(crate) audit_log: OnceLock<AuditLog>,
 }
 
 /// A node on this machine.
@@ -99,6 +101,7 @@ impl FakeNode {
             set_up: Mutex::default(),
             notify: Mutex::default(),
             high_reads: AtomicUsize::new(0),
+            audit_log: OnceLock::new(),
         }
     }
 
@@ -240,6 +243,10 @@ impl NodeView for FakeNode {
     fn edit_users(&self, edit: &UsersEdit, editor: Editor) -> Result<Vec<String>, UsersEditError> {
         self.users.edit(edit, editor)?;
         Ok(self.silent_nodes.lock().unwrap().clone())
+    }
+
+    fn audit_log(&self) -> Option<&AuditLog> {
+        self.audit_log.get()
     }
 
     fn log_lines(&self) -> Vec<String> {
