@@ -6,7 +6,7 @@
 //! {"time":text,"event":"change","user":"<ud>bob</ud>","remote":"10.0.0.1","door":"data",
 //!  "request":"DELETE_BUCKET <ud>orders</ud>","bucket":"travel"}
 //! {"time":text,"event":"login failed","user":"<ud>bob</ud>","remote":"10.0.0.1","door":"rest"}
-//! {"time":text,"event":"audit log","user":"<ud>bob</ud>","remote":null,"is_on":false}
+//! {"time":text,"event":"audit log","user":"<ud>bob</ud>","remote":"10.0.0.1","is_on":false}
 //! ```
 //!
 //! Each is one line. It never has the body of a request, so no secret. Lines are written by a
@@ -152,7 +152,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// It is as it was. A start may find it the other way, until it has been switched again.
-    pub fn switch(&self, is_on: bool, user: &str) -> Result<(), FileError> {
+    pub fn switch(&self, is_on: bool, actor: Actor<'_>) -> Result<(), FileError> {
         let _one_at_a_time = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
         // Also where it is so already: an attempt before that failed may have left half of it.
         self.keep(is_on)?;
@@ -161,8 +161,7 @@ impl AuditLog {
         }
         // It is on while the note is taken.
         self.is_on.store(true, Ordering::Relaxed);
-        let event = event_of("audit log", Actor { user, address: None });
-        self.record(event, "is_on", is_on.into());
+        self.record(event_of("audit log", actor), "is_on", is_on.into());
         self.is_on.store(is_on, Ordering::Relaxed);
         Ok(())
     }
@@ -459,13 +458,14 @@ mod tests {
         for (is_on_before, is_on) in [(true, false), (false, false), (false, true), (true, true)] {
             let log = AuditLog::start(Clock::real(), Arc::new(RealFiles), path.clone()).unwrap();
             assert_eq!(log.is_on(), is_on_before);
-            log.switch(is_on, "bob").unwrap();
+            log.switch(is_on, actor("bob")).unwrap();
             assert_eq!(log.is_on(), is_on);
             log.note(actor("eve"), FAILED);
         }
         let text = platform::files::read_text(&path).unwrap();
         let events = text.lines().map(|line| {
             let line: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(line["remote"], "10.0.0.1");
             (line["event"].as_str().unwrap().to_owned(), line["is_on"].as_bool())
         });
         let failed = || ("login failed".to_owned(), None);
@@ -499,14 +499,14 @@ mod tests {
                     AuditLog::start(Clock::real(), files, path.to_owned()).unwrap()
                 };
                 let log = start();
-                log.switch(!is_on, "bob").unwrap();
+                log.switch(!is_on, actor("bob")).unwrap();
                 if let Some(call) = failed_call {
                     let (call, error) = (Some(call), FaultError::Io);
                     files.fail(Fault { call, number: 1, error, from_then_on: false });
-                    log.switch(is_on, "bob").unwrap_err();
+                    log.switch(is_on, actor("bob")).unwrap_err();
                     assert_ne!(log.is_on(), is_on, "it is as it was");
                 }
-                log.switch(is_on, "bob").unwrap();
+                log.switch(is_on, actor("bob")).unwrap();
                 assert_eq!(log.is_on(), is_on);
                 files.power_cut(0);
                 assert_eq!(start().is_on(), is_on, "{failed_call:?}");

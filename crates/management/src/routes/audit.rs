@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use auth::Actor;
 use axum::Extension;
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
@@ -13,6 +14,7 @@ use crate::answers;
 use crate::audit_log::FILE_BYTES_MAX;
 use crate::authentication::User;
 use crate::context::Context;
+use crate::set_up::Peer;
 
 const IN_THE_DATA_DIRECTORY: &str = "It is `audit.log` of the data directory";
 const ALL_EVENTS: &str = "Every event is noted, or none";
@@ -52,6 +54,7 @@ pub(super) async fn show(State(context): State<Arc<Context>>) -> Response {
 pub(super) async fn change(
     State(context): State<Arc<Context>>,
     Extension(user): Extension<User>,
+    Extension(Peer(address)): Extension<Peer>,
     form: FieldsForm,
 ) -> Response {
     let Ok(Form(mut fields)) = form else { return answers::refused("_", "The body is a form") };
@@ -69,7 +72,10 @@ pub(super) async fn change(
         return if wrong.is_empty() { StatusCode::OK.into_response() } else { refused(&wrong) };
     };
     let switched = tokio::task::spawn_blocking(move || match context.view.audit_log() {
-        Some(log) => log.switch(is_on, &user.name).map_err(|error| error.to_string()),
+        Some(log) => {
+            let actor = Actor { user: &user.name, address: Some(address) };
+            log.switch(is_on, actor).map_err(|error| error.to_string())
+        }
         None if is_on => Err("The node is started without an audit log (--audit-log)".to_owned()),
         None => Ok(()),
     });
@@ -83,7 +89,10 @@ pub(super) async fn change(
 /// GET /settings/audit/descriptors: the events that there are.
 pub(super) async fn descriptors() -> Response {
     const EVENTS: [(&str, &str); 3] = [
-        ("change", "Somebody has asked for a change over REST, with its outcome"),
+        (
+            "change",
+            "Somebody has asked for a change: over REST with its outcome, or at the data port",
+        ),
         ("login failed", "Somebody could not log in, at any door"),
         ("audit log", "Somebody has switched the audit log on or off"),
     ];
