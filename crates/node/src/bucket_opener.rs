@@ -123,16 +123,7 @@ impl BucketOpener {
         }
         for name in self.places.own_buckets(files)? {
             if settings.iter().all(|known| known.name != name) {
-                let found = BucketSettings {
-                    name,
-                    vbuckets: None,
-                    bucket_type: None,
-                    conflict_resolution: None,
-                    memory_quota_bytes: config.bucket_quota_bytes.unwrap_or_default(),
-                    has_part_of_rest: config.bucket_quota_bytes.is_none(),
-                    ..self.template.clone()
-                };
-                settings.push(found);
+                settings.push(config.found_bucket(&name));
             }
         }
         let settings: Vec<BucketSettings> =

@@ -160,4 +160,17 @@ impl NodeConfig {
     pub(crate) fn template(&self) -> BucketSettings {
         self.buckets.first().cloned().unwrap_or_default()
     }
+
+    /// What a start says of a bucket that it finds and that is not among these.
+    pub(crate) fn found_bucket(&self, name: &str) -> BucketSettings {
+        BucketSettings {
+            name: name.to_owned(),
+            vbuckets: None,
+            bucket_type: None,
+            conflict_resolution: None,
+            memory_quota_bytes: self.bucket_quota_bytes.unwrap_or_default(),
+            has_part_of_rest: self.bucket_quota_bytes.is_none(),
+            ..self.template()
+        }
+    }
 }

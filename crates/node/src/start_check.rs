@@ -57,9 +57,10 @@ fn check_buckets(files: &dyn Files, config: &NodeConfig) -> anyhow::Result<()> {
     for name in places.own_buckets(files)? {
         let directory = places.bucket(files, &name)?;
         let said = config.buckets.iter().find(|said| said.name == name);
+        let said = said.cloned().unwrap_or_else(|| config.found_bucket(&name));
         // Nothing is opened by it.
-        let said = said.map(|said| said.bucket_config(0));
-        let check = bucket::check_directory(files, &directory, said.as_ref());
+        let said = said.bucket_config(0);
+        let check = bucket::check_directory(files, &directory, Some(&said));
         let refusal = check.refusals.into_iter().next();
         refusal.map_or(Ok(()), Err).with_context(|| format!("the bucket `{name}`"))?;
         let kept = BucketSettings::default().with_kept(files, &directory);
@@ -84,6 +85,24 @@ mod tests {
         let files: Arc<dyn Files> = Arc::new(RealFiles);
         check_start(&Clock::real(), &files, &Entropy::simulated(1), &config)
             .map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn a_lost_journal_is_accepted_of_a_bucket_that_nobody_names_too() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
+        let opened = DataDirectory::open(&RealFiles, &Entropy::simulated(1), &data, &[]).unwrap();
+        let bucket = opened.bucket(&RealFiles, "orders").unwrap();
+        drop(opened);
+        RealFiles.create_directories(&bucket).unwrap();
+        let description = r#"{"format": 1, "name": "orders", "uuid": "", "vbucket_count": 64}"#;
+        for (name, text) in [("bucket.json", description), ("journal-in-use", "damaged")] {
+            RealFiles.replace_all(&bucket.join(name), text.as_bytes()).unwrap();
+        }
+        let refusal = checked(root.path(), |_, _| {}).unwrap_err();
+        assert!(refusal.contains("`orders`") && refusal.contains("journal"), "{refusal}");
+        let accepts: Change = |config, _| config.buckets[0].accept_lost_journal = true;
+        checked(root.path(), accepts).unwrap();
     }
 
     /// Changes a configuration for a directory with a file `key.pem` that is no key.

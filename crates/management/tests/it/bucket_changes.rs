@@ -120,7 +120,7 @@ fn what_cannot_be_is_refused_by_its_field_and_nothing_happens() {
     let unnamed = port.ask_with("POST", ALL, "ramQuotaMB=100");
     assert!(unnamed.json()["errors"]["name"].is_string(), "{}", unnamed.body);
     let trial = port.ask_with("POST", &format!("{ALL}?just_validate=1"), "name=b&ramQuotaMB=100");
-    assert_eq!((trial.status, &trial.json()["errors"]), (200, &serde_json::json!({})));
+    assert_eq!((trial.status, &trial.json()["errors"]), (200, &json!({})));
     assert_eq!(port.ask("GET", &format!("{ALL}/b")).status, 404, "it was tried");
     let why = |field: &str| BucketOrderError::Invalid(field.to_owned(), "why".to_owned());
     for (error, status, pointer) in [
