@@ -7,7 +7,9 @@ use anyhow::ensure;
 use cluster::PlannedNode;
 use platform::Clock;
 
-/// Whoever has said nothing for so long is silent; who refuses does so at once.
+use crate::peer_copies::PeerRefusal;
+
+/// Whoever has said nothing for so long is silent.
 const SILENCE_MIN: Duration = Duration::from_millis(500);
 
 /// The nodes that have been asked in vain: for each bucket they would be waited for once more.
@@ -33,7 +35,9 @@ impl<'a> Silent<'a> {
         ensure!(!self.names.contains(&node.name), "it has not answered a moment ago");
         let begun = self.clock.now();
         let answer = ask();
-        if answer.is_err() && self.clock.now().since(begun) >= SILENCE_MIN {
+        // Who refuses has answered, however long it took: its disk may be slow.
+        let is_answered = answer.as_ref().err().is_none_or(|error| error.is::<PeerRefusal>());
+        if !is_answered && self.clock.now().since(begun) >= SILENCE_MIN {
             self.names.insert(node.name.clone());
         }
         answer
@@ -69,6 +73,12 @@ mod tests {
                 bail!("no such bucket")
             });
             assert!(refused.is_err());
+            let refused_late: anyhow::Result<()> = silent.ask(&node("has a slow disk"), || {
+                count += 1;
+                clock.advance(SILENCE_MIN);
+                Err(PeerRefusal("it cannot be removed".to_owned()).into())
+            });
+            assert!(refused_late.is_err());
             let waited: anyhow::Result<()> = silent.ask(&node("hangs"), || {
                 count += 1;
                 clock.advance(SILENCE_MIN);
@@ -76,7 +86,7 @@ mod tests {
             });
             assert!(waited.is_err());
         }
-        assert_eq!(count, 3);
+        assert_eq!(count, 5);
         assert_eq!(silent.ask(&node("answers"), || Ok(7)).unwrap(), 7);
     }
 }
