@@ -50,7 +50,12 @@ impl Reload {
     fn read_certificates(&self) {
         let Some(certificates) = &self.certificates else { return };
         match certificates.reload() {
-            Ok(()) => tracing::info!("new TLS sessions show the certificate that was read now"),
+            Ok(()) => {
+                tracing::info!("new TLS sessions show the certificate that was read now");
+                if let Some(why) = certificates.warning() {
+                    tracing::warn!(why, "the certificate that clients are shown is to be replaced");
+                }
+            }
             Err(error) => {
                 tracing::error!(%error, "new TLS sessions show the certificate as before");
             }

@@ -74,17 +74,12 @@ pub(super) async fn change_clients(State(context): State<Arc<Context>>, body: By
 
 /// POST /node/controller/reloadCertificate
 pub(super) async fn reload(State(context): State<Arc<Context>>) -> Response {
-    change(context, StatusCode::OK, |store| {
-        store.reload()?;
-        log_reload(store);
-        Ok(())
-    })
-    .await
+    change(context, StatusCode::OK, read_again).await
 }
 
 /// POST /node/controller/loadTrustedCAs
 pub(super) async fn load_authorities(State(context): State<Arc<Context>>) -> Response {
-    let loaded = change(context.clone(), StatusCode::OK, CertificateStore::reload).await;
+    let loaded = change(context.clone(), StatusCode::OK, read_again).await;
     match &context.certificates {
         Some(store) if loaded.status().is_success() => answers::ok(&authorities(store)),
         _ => loaded,
@@ -105,7 +100,9 @@ async fn change(
     }
 }
 
-fn log_reload(store: &CertificateStore) {
+/// Reads the certificates again, and logs what is shown from now on.
+fn read_again(store: &CertificateStore) -> Result<(), CertificateError> {
+    store.reload()?;
     let fingerprint = store.chain().first().map(|(facts, _)| facts.fingerprint.clone());
     tracing::info!(fingerprint, "new TLS sessions show this certificate");
     if let Some(why) = store.warning() {
@@ -115,6 +112,7 @@ fn log_reload(store: &CertificateStore) {
             "the certificate that clients are shown is to be replaced"
         );
     }
+    Ok(())
 }
 
 fn authorities(store: &CertificateStore) -> Value {
