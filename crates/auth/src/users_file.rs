@@ -51,6 +51,12 @@ pub enum UsersFileError {
     UnsoundSecret,
 }
 
+/// What every version says of itself, whatever else is in it.
+#[derive(Deserialize)]
+struct VersionJson {
+    version: u32,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UsersJson {
@@ -124,10 +130,12 @@ impl UserRegistry {
     /// # Errors
     /// See [`UsersFileError`].
     pub fn from_json(text: &str) -> Result<Self, UsersFileError> {
-        let file: UsersJson = serde_json::from_str(text).map_err(UsersFileError::Malformed)?;
-        if !(VERSION_MIN..=VERSION).contains(&file.version) {
-            return Err(UsersFileError::Version(file.version));
+        let VersionJson { version } =
+            serde_json::from_str(text).map_err(UsersFileError::Malformed)?;
+        if !(VERSION_MIN..=VERSION).contains(&version) {
+            return Err(UsersFileError::Version(version));
         }
+        let file: UsersJson = serde_json::from_str(text).map_err(UsersFileError::Malformed)?;
         if file.revision > REVISION_MAX {
             return Err(UsersFileError::Revision(file.revision));
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use auth::{Users, UsersConfig, UsersKeeper};
+use auth::{Users, UsersConfig, UsersFileError, UsersKeeper};
 use platform::redaction::Secret;
 use platform::{Entropy, FileErrorKind, Files};
 
@@ -76,13 +76,17 @@ fn read_users(files: &dyn Files, path: &Path, users: &Users) -> anyhow::Result<(
         let text = std::str::from_utf8(&content).context("it is not text")?;
         Ok(users.replace_from_json(text)?)
     };
-    read().map(drop).with_context(|| {
-        format!(
-            "{} cannot be read; put it back from a copy of the directory, or move it away: a start \
+    read().map(drop).map_err(|error| {
+        let is_of_another_version =
+            matches!(error.downcast_ref(), Some(UsersFileError::Version(_)));
+        let what = if is_of_another_version {
+            "was written by another version; use that version"
+        } else {
+            "cannot be read; put it back from a copy of the directory, or move it away: a start \
              with --user and --password makes an administrator then, and all other users and \
-             groups are gone",
-            path.display()
-        )
+             groups are gone"
+        };
+        error.context(format!("{} {what}", path.display()))
     })
 }
 
@@ -180,5 +184,20 @@ mod tests {
         let users = start(&path, "root", None, false).unwrap();
         assert_eq!(users.names(), ["bob", "root"]);
         assert!(!users.check_password("root", b"new"), "one was generated");
+    }
+
+    #[test]
+    fn nobody_is_told_to_move_the_users_of_a_newer_version_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("users.json");
+        for (text, words) in [
+            (r#"{"version": 9, "users": {}, "new": 1}"#, "use that version"),
+            (r#"{"version": 2, "users": {}, "new": 1}"#, "move it away"),
+        ] {
+            RealFiles.replace_all(&path, text.as_bytes()).unwrap();
+            let refusal = start(&path, "root", None, false).err().unwrap().to_string();
+            let told = ["use that version", "move it away"].map(|it| refusal.contains(it));
+            assert!(refusal.contains(words) && told != [true; 2], "{refusal}");
+        }
     }
 }
