@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use auth::users::USER_NAME_SIZE_MAX;
-use auth::{Privilege, TooManyLogins};
+use auth::{Credentials, Privilege, TooManyLogins};
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
@@ -128,7 +128,9 @@ pub(super) async fn figures(
     let token = token_in(&headers).map(str::to_owned).filter(|token| {
         context.sessions.user_of(token, &context.users).as_ref() == Some(&user.name)
     });
-    let viewer = Viewer { user: user.name, is_setting_up: user.is_setting_up, token };
+    let credentials = context.users.credentials(&user.name);
+    let User { name, is_setting_up, .. } = user;
+    let viewer = Viewer { user: name, credentials, is_setting_up, token };
     let events = Events { next: Box::pin(std::future::ready(true)), context, viewer };
     let headers =
         [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
@@ -147,6 +149,9 @@ fn shown_figures(context: &Context) -> Vec<Metric> {
 /// Who looks at figures.
 struct Viewer {
     user: String,
+    /// What the user had when the stream began: whoever has another password, or is another user of
+    /// that name, does not look.
+    credentials: Option<Arc<Credentials>>,
     is_setting_up: bool,
     /// Of the session, if the request belongs to one.
     token: Option<String>,
@@ -156,11 +161,12 @@ impl Viewer {
     /// Whether it still may. Its session counts as used.
     fn may_look(&self, context: &Context) -> bool {
         let goes_on = |token: &String| context.sessions.user_of(token, &context.users).is_some();
+        let is_same = context.users.credentials(&self.user) == self.credentials;
         let access = context.users.access(&self.user);
         let is_allowed =
             access.is_some_and(|access| access.on_node().contains(Privilege::SimpleStats));
         let sets_up = !self.is_setting_up || context.view.set_up().is_some();
-        is_allowed && sets_up && self.token.as_ref().is_none_or(goes_on)
+        is_same && is_allowed && sets_up && self.token.as_ref().is_none_or(goes_on)
     }
 }
 

@@ -171,6 +171,21 @@ fn figures_come_every_second_until_the_session_ends() {
 }
 
 #[test]
+fn figures_end_with_the_password_that_they_were_asked_for_with() {
+    let port = RestPort::start();
+    let mut client = port.connect();
+    let login = crate::http_client::basic(USER, PASSWORD);
+    send(&mut client, "GET /settee/figuresStreaming", &login, "");
+    assert_eq!(client.read_head().unwrap().status, 200);
+    for _ in 0..2 {
+        event_of(&client.read_chunk().unwrap());
+    }
+    port.node.users.set_password(USER, b"another");
+    let later = std::iter::from_fn(|| client.read_chunk()).count();
+    assert!(later <= 1, "what was on its way: {later}");
+}
+
+#[test]
 fn figures_are_read_while_somebody_looks_and_not_otherwise() {
     let port = RestPort::start();
     let session = sign_in(&port, USER, PASSWORD);
