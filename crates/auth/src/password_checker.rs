@@ -15,8 +15,8 @@ use crate::users::Users;
 
 /// Passwords that wait at a time. Behind them one waits about a second.
 pub const QUEUE_LENGTH_MAX: usize = 64;
-/// Those of one address are at most as many times what there is room for: three addresses leave room
-/// for a fourth one, and four together fill it.
+/// Those of one address are at most as many times what there is room for: three addresses leave
+/// room for a fourth one, and four together fill it.
 const ADDRESS_SHARE: usize = 3;
 /// The threads' nice value: a crowd of logins takes no more than its share, and on a busy machine
 /// somebody who logs in still gets in.

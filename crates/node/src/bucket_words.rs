@@ -221,8 +221,9 @@ impl BucketSettings {
         read().with_context(|| {
             format!(
                 "{} cannot be read; use the version that wrote it where that is a newer one, put \
-                 it back from a copy of the directory, or move it away: the bucket has the quota, eviction, durability and time to live of a start then, \
-                 until `settee bucket edit` says them again",
+                 it back from a copy of the directory, or move it away: the bucket has the quota, \
+                 eviction, durability and time to live of a start then, until `settee bucket \
+                 edit` says them again",
                 path.display()
             )
         })
