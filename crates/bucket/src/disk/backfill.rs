@@ -65,27 +65,12 @@ enum Source {
 
 impl Bucket {
     /// Begins to read what a vBucket has behind `after`: everything that its log does not have is
-    /// in it. Brings the vBucket's file up to date first. Not for front-end workers. `None` if it
-    /// is not here, or still being loaded.
+    /// in it. Brings the vBucket's file up to date first. Not for front-end workers. `Ok(None)` if
+    /// it is not here, or still being loaded. `None` while others are writing the vBucket's file,
+    /// or change its history, rather than a wait that is as long as that takes them.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn begin_backfill(
-        &self,
-        vbid: Vbid,
-        after: Seqno,
-        order: BackfillOrder,
-    ) -> Result<Option<Backfill>, StorageError> {
-        let core = &self.0;
-        if !core.has_files() {
-            return Ok(core.backfill_from_memory(vbid, after, order));
-        }
-        core.apply(vbid)?;
-        self.backfill_from_file(vbid, after, order)
-    }
-
-    /// The same, unless others are writing the vBucket's file, or change its history: then `None`,
-    /// rather than a wait that is as long as that takes them.
     pub fn try_begin_backfill(
         &self,
         vbid: Vbid,

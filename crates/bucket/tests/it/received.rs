@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bucket::{BackfillOrder, BucketConfig, BucketType, CompactionOrder};
+use bucket::{Backfill, BackfillOrder, BucketConfig, BucketType, CompactionOrder};
 use document::{Operation, Seqno, Vbid, VbucketState};
 use platform::Random;
 use vbucket::eviction::EvictionPolicy;
@@ -25,6 +25,12 @@ fn snapshot(start: u64) -> ReceivedSnapshot {
         high_prepared: None,
         purge_seqno: Some(Seqno(7)),
     }
+}
+
+/// Begins to read all that the vBucket has, which brings its file up to date.
+fn begin_backfill(machine: &Machine) -> Option<Backfill> {
+    let begun = machine.bucket.try_begin_backfill(VBID, Seqno(0), BackfillOrder::BySeqno);
+    begun.expect("nobody writes the file").unwrap()
 }
 
 fn purge_seqno(machine: &Machine) -> u64 {
@@ -69,15 +75,14 @@ fn what_a_sender_has_purged_is_remembered_whatever_happens_to_the_replica() {
             announce(&machine.bucket, ReceivedSnapshot { purge_seqno: None, ..memory });
             receive(&machine.bucket, &seqno.to_string(), seqno, Operation::Mutation, false);
             machine.run();
-            machine.bucket.begin_backfill(VBID, Seqno(0), BackfillOrder::BySeqno).unwrap();
+            begin_backfill(&machine).unwrap();
         }
         assert_eq!(machine.bucket.rollback(VBID, Seqno(12)).unwrap(), Seqno(12));
         assert_eq!(purge_seqno(&machine), 7, "a rollback");
         machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
         let mut machine = machine.restart();
         machine.run();
-        let backfill = machine.bucket.begin_backfill(VBID, Seqno(0), BackfillOrder::BySeqno);
-        assert_eq!(backfill.unwrap().unwrap().facts().purge, Seqno(7));
+        assert_eq!(begin_backfill(&machine).unwrap().facts().purge, Seqno(7));
         machine.bucket.with_vbucket(VBID, |vbucket| {
             let uuid = vbucket.failover_entries().last().unwrap().uuid;
             for (seqno, point) in [(6, Some(Seqno(0))), (7, None), (10, None)] {
@@ -113,7 +118,7 @@ fn documents_of_a_replica_that_evicts_them_whole_are_counted_as_the_file_has_the
                 let _ = if is_deletion { alive.remove(&name) } else { alive.insert(name) };
             }
             machine.run();
-            machine.bucket.begin_backfill(VBID, Seqno(0), BackfillOrder::BySeqno).unwrap();
+            begin_backfill(&machine).unwrap();
             machine.run();
             let mut count = 0;
             machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
@@ -144,9 +149,7 @@ fn a_vbucket_promoted_within_a_snapshot_announces_its_own_end() {
             }
             machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
             for seqno in [5, 6] {
-                let order = BackfillOrder::BySeqno;
-                let backfill = machine.bucket.begin_backfill(VBID, Seqno(0), order);
-                let facts = backfill.unwrap().unwrap().facts();
+                let facts = begin_backfill(&machine).unwrap().facts();
                 assert_eq!(
                     (facts.high, facts.snapshot_end),
                     (Seqno(seqno), Seqno(seqno)),

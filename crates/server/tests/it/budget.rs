@@ -169,6 +169,15 @@ fn who_does_not_log_in_or_does_not_read_is_let_go() {
     assert_eq!(patient.ask(get(b"large")).value.len(), 8 << 20);
 }
 
+/// A server that waits two seconds for the rest of a request when memory is short.
+fn impatient() -> Port {
+    Port::with_limits(ServerLimits {
+        client_bytes_max: 16 << 20,
+        stalled_time_max: Duration::from_secs(2),
+        ..ServerLimits::default()
+    })
+}
+
 /// Begins so many stores of 60 KiB by the memcached port, and leaves them half sent.
 fn half_sent_by_guests(port: &Port, count: usize) -> Vec<Client> {
     let begin = |number: usize| {
@@ -201,12 +210,7 @@ fn what_guests_leave_half_sent_keeps_nobody_from_the_data_port() {
 
 #[test]
 fn a_header_counts_as_what_room_is_taken_for() {
-    let limits = ServerLimits {
-        client_bytes_max: 16 << 20,
-        stalled_time_max: Duration::from_secs(2),
-        ..ServerLimits::default()
-    };
-    let port = Port::with_limits(limits);
+    let port = impatient();
     let mut witness = port.client(&[]);
     // Compressed, it is received as it comes.
     let announced = set(b"k", &vec![0; 6 << 20]).datatype(2).bytes();
@@ -220,12 +224,7 @@ fn a_header_counts_as_what_room_is_taken_for() {
 
 #[test]
 fn what_stays_half_sent_while_memory_is_short_is_let_go() {
-    let limits = ServerLimits {
-        client_bytes_max: 16 << 20,
-        stalled_time_max: Duration::from_secs(2),
-        ..ServerLimits::default()
-    };
-    let port = Port::with_limits(limits);
+    let port = impatient();
     let mut patient = port.client(&[]);
     let half = set(b"slow", &vec![b'x'; 1 << 20]).bytes();
     patient.send(&half[..100 << 10]);
