@@ -220,18 +220,23 @@ mod tests {
             block.charge(account.id());
             block.share()
         };
+        // Both looks of a comparison are taken while nobody counts.
+        let turns = std::sync::RwLock::new(());
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     let mut blocks = Vec::new();
                     for number in 0..1000 {
-                        blocks.push(block());
-                        if number % 3 == 0 {
-                            blocks.remove(number / 7);
+                        {
+                            let _counts = turns.read().unwrap();
+                            blocks.push(block());
+                            if number % 3 == 0 {
+                                blocks.remove(number / 7);
+                            }
                         }
-                        // Others count between the two looks.
+                        let _looks = turns.write().unwrap();
                         let off = account.bytes().abs_diff(account.estimated_bytes());
-                        assert!(off < 2 * DRIFT_MAX * STRIPE_COUNT as u64, "{off}");
+                        assert!(off <= DRIFT_MAX * STRIPE_COUNT as u64, "{off}");
                     }
                 });
             }
