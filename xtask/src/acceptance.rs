@@ -17,7 +17,7 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use crate::checked_build;
-use crate::counts::Counts;
+use crate::counts::{Counts, failures};
 use crate::needs::{Met, Needs};
 use crate::shell::{capture, is_ci, judged_step, root, step, target_directory};
 
@@ -250,7 +250,7 @@ fn judge(output: &str, succeeded: bool) -> (Counts, Option<String>) {
         figures.for_each(|figure| println!("{figure}"));
         println!("{counts}");
     }
-    (counts, remark.map(str::to_owned))
+    (counts, remark.map(str::to_owned).or_else(|| failures(output)))
 }
 
 #[cfg(test)]
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(counts, Counts { passed: 1, failed: 0, skipped: 1 });
         assert_eq!(remark, None);
         let (counts, remark) = judge("CASE a FAIL\n", false);
-        assert_eq!((counts.failed, remark), (1, None));
+        assert_eq!((counts.failed, remark), (1, Some("\n  CASE a FAIL".to_owned())));
     }
 
     #[test]

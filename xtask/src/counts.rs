@@ -62,6 +62,22 @@ impl Counts {
     }
 }
 
+/// What failed, and why where that is said: the first few lines of cases and tests that tell of it.
+pub(crate) fn failures(output: &str) -> Option<String> {
+    const SHOWN_COUNT_MAX: usize = 8;
+    let is_failure = |line: &&str| {
+        line.starts_with("CASE ") && Counts::of_cases(line).failed > 0
+            || line.starts_with("test ") && line.ends_with("... FAILED")
+    };
+    let mut lines = output.lines().filter(is_failure);
+    let shown: Vec<&str> = lines.by_ref().take(SHOWN_COUNT_MAX).collect();
+    let more = match lines.count() {
+        0 => String::new(),
+        count => format!("\n  and {count} more"),
+    };
+    (!shown.is_empty()).then(|| format!("\n  {}{more}", shown.join("\n  ")))
+}
+
 /// The number in front of `word`, 0 when there is none.
 fn number_before(line: &str, word: &str) -> u64 {
     let words: Vec<&str> = line.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
@@ -86,6 +102,17 @@ mod tests {
         let output = "     Summary [   0.9s] 59 tests run: 57 passed, 2 failed, 3 skipped\n";
         let expected = Counts { passed: 57, failed: 2, skipped: 3 };
         assert_eq!(Counts::of_tests(output), expected);
+    }
+
+    #[test]
+    fn failures_of_cases_and_tests_are_named() {
+        let output =
+            "CASE get ok\nCASE set FAIL not there\ntest a::b ... ok\ntest c::d ... FAILED\n";
+        let named = failures(output).unwrap();
+        assert_eq!(named, "\n  CASE set FAIL not there\n  test c::d ... FAILED");
+        assert_eq!(failures("CASE get ok\nCASE tls SKIP no\ntest a::b ... ok\n"), None);
+        let many = "CASE a FAIL\n".repeat(10);
+        assert!(failures(&many).unwrap().ends_with("\n  CASE a FAIL\n  and 2 more"));
     }
 
     #[test]

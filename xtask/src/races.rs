@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::acceptance::SuiteResult;
-use crate::counts::Counts;
+use crate::counts::{Counts, failures};
 use crate::shell::{capture, cargo, root, step, target_directory};
 
 /// `cargo xtask models`: the interleavings of what the executor does without locks, and of what
@@ -79,7 +79,7 @@ pub(crate) fn run_tests(command: &mut Command) -> Result<Counts> {
     let counts = Counts::of_tests(&captured.text);
     if !captured.succeeded || counts.failed > 0 || counts.passed == 0 {
         println!("{}", captured.text);
-        bail!("{counts}");
+        bail!("{counts}{}", failures(&captured.text).unwrap_or_default());
     }
     println!("{counts}");
     Ok(counts)

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::counts::Counts;
+use crate::counts::{Counts, failures};
 use crate::shell::{capture, cargo, run, step};
 use crate::tidy;
 
@@ -33,7 +33,7 @@ fn tests() -> Result<Counts> {
     let counts = Counts::of_tests(&captured.text);
     if !captured.succeeded || counts.failed > 0 {
         println!("{}", captured.text);
-        bail!("tests: {counts}");
+        bail!("tests: {counts}{}", failures(&captured.text).unwrap_or_default());
     }
     println!("{counts}");
     Ok(counts)
