@@ -45,7 +45,7 @@ func connectBehindTLS(
 	cluster, err := gocb.Connect(os.Getenv("SETTEE_TLS_CONNECT"), gocb.ClusterOptions{
 		Authenticator:  authenticator,
 		SecurityConfig: gocb.SecurityConfig{TLSRootCAs: trusted},
-		TimeoutsConfig: gocb.TimeoutsConfig{ConnectTimeout: limit, KVTimeout: 5 * time.Second},
+		TimeoutsConfig: gocb.TimeoutsConfig{ConnectTimeout: limit, KVTimeout: limit},
 	})
 	if err != nil {
 		return nil, err

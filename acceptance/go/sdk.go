@@ -48,7 +48,7 @@ func connect(user, password string) (*gocb.Cluster, error) {
 		Authenticator: gocb.PasswordAuthenticator{Username: user, Password: password},
 		TimeoutsConfig: gocb.TimeoutsConfig{
 			ConnectTimeout:   readyIn,
-			KVTimeout:        5 * time.Second,
+			KVTimeout:        10 * time.Second,
 			KVDurableTimeout: readyIn,
 		},
 	})

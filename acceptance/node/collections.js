@@ -75,12 +75,11 @@ module.exports = {
   },
   "collection-expiry": async (sdk) => {
     const collection = await created(sdk, "shop", "fresh", { maxExpiry: 2 });
-    await collection.upsert("k", 1);
     const exists = async () => (await collection.exists("k")).exists;
-    expect(await exists(), "it is there");
     const began = Date.now();
+    await collection.upsert("k", 1);
     await waitUntil(async () => !(await exists()), 10000, "it is over by itself");
-    expect(Date.now() - began > 500, "not at once");
+    expect(Date.now() - began > 900, "not at once");
   },
   "collection-expiry-changes": async (sdk) => {
     const collection = await created(sdk, "shop", "changing");

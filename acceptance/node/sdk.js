@@ -15,7 +15,7 @@ function connect(username = process.env.SETTEE_USER, password = process.env.SETT
     password,
     timeouts: {
       connectTimeout: READY_MS, bootstrapTimeout: READY_MS,
-      kvTimeout: 5000, kvDurableTimeout: 5000,
+      kvTimeout: 10000, kvDurableTimeout: READY_MS,
     },
   });
 }

@@ -17,7 +17,7 @@ function connectBehindTls({ authority = process.env.SETTEE_AUTHORITY, authentica
   return couchbase.connect(process.env.SETTEE_TLS_CONNECT, {
     authenticator: authenticator ?? new couchbase.PasswordAuthenticator(username, password),
     security: { trustStorePath: authority },
-    timeouts: { connectTimeout: readyMs, bootstrapTimeout: readyMs, kvTimeout: 5000 },
+    timeouts: { connectTimeout: readyMs, bootstrapTimeout: readyMs, kvTimeout: readyMs },
   });
 }
 

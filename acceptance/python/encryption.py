@@ -42,7 +42,7 @@ def with_node(name, *flags):
 def connect(address, authenticator, patience=READY):
     """A cluster object behind TLS."""
     timeouts = ClusterTimeoutOptions(
-        kv_timeout=timedelta(seconds=5), connect_timeout=patience, bootstrap_timeout=patience)
+        kv_timeout=patience, connect_timeout=patience, bootstrap_timeout=patience)
     return Cluster.connect(
         f"couchbases://{address}", ClusterOptions(authenticator, timeout_options=timeouts))
 

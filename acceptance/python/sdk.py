@@ -27,7 +27,7 @@ class Sdk:
         authenticator = PasswordAuthenticator(
             user or self.node.user, password or self.node.password)
         timeouts = ClusterTimeoutOptions(
-            kv_timeout=timedelta(seconds=5), connect_timeout=READY, bootstrap_timeout=READY)
+            kv_timeout=timedelta(seconds=10), connect_timeout=READY, bootstrap_timeout=READY)
         options = ClusterOptions(
             authenticator, timeout_options=timeouts, enable_mutation_tokens=True)
         return Cluster.connect(self.node.connection_string, options)

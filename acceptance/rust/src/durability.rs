@@ -12,6 +12,7 @@ use couchbase::results::kv_results::MutationResult;
 use serde_json::{Value, json};
 
 use crate::case::{Outcome, expect, expect_equal, wait_until, within};
+use crate::locks_and_expiry::LIFETIME_MAX;
 use crate::sdk::{READY, Sdk};
 
 pub(crate) const LEVELS: [DurabilityLevel; 3] = [
@@ -96,7 +97,7 @@ async fn restart_keeps_everything(sdk: &Sdk) -> Outcome {
     }
     sdk.expect_gone(&removed).await?;
     expect_equal(&sdk.binary().increment(&counter, None).await?.content(), &42, "counter")?;
-    wait_until(Duration::from_secs(4), "the expiry is kept", || sdk.is_gone(&expiring)).await
+    wait_until(LIFETIME_MAX, "the expiry is kept", || sdk.is_gone(&expiring)).await
 }
 
 async fn restart_goes_on(sdk: &Sdk) -> Outcome {

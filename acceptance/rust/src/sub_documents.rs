@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::case::{Outcome, expect, expect_equal, once, wait_until};
 use crate::durability::LEVELS;
+use crate::locks_and_expiry::LIFETIME_MAX;
 use crate::sdk::Sdk;
 
 cases! {
@@ -250,7 +251,7 @@ async fn expiry(sdk: &Sdk) -> Outcome {
     expect(!expires(sdk, &key).await?, "without an expiry it lasts")?;
     let brief = MutateInOptions::new().expiry(Duration::from_secs(1));
     sdk.collection.mutate_in(&key, &[upsert("a", 3)?], brief).await?;
-    wait_until(Duration::from_secs(4), "it expires", || sdk.is_gone(&key)).await
+    wait_until(LIFETIME_MAX, "it expires", || sdk.is_gone(&key)).await
 }
 
 async fn attributes(sdk: &Sdk) -> Outcome {

@@ -80,7 +80,7 @@ final class Encryption {
         .environment(environment -> environment
             .securityConfig(security -> security.trustCertificates(trusted))
             .timeoutConfig(timeouts -> timeouts.connectTimeout(Sdk.READY)
-                .kvTimeout(Duration.ofSeconds(5))));
+                .kvTimeout(Sdk.READY)));
     return Cluster.connect(System.getenv("SETTEE_TLS_CONNECT"), options);
   }
 

@@ -46,8 +46,8 @@ final class Sdk implements AutoCloseable {
   static Cluster connect(String user, String password) {
     ClusterOptions options = ClusterOptions.clusterOptions(user, password)
         .environment(environment -> environment.timeoutConfig(timeouts -> timeouts
-            .connectTimeout(READY).kvTimeout(Duration.ofSeconds(5))
-            .kvDurableTimeout(Duration.ofSeconds(5)).kvScanTimeout(Duration.ofSeconds(60))));
+            .connectTimeout(READY).kvTimeout(Duration.ofSeconds(10))
+            .kvDurableTimeout(READY).kvScanTimeout(Duration.ofSeconds(60))));
     return Cluster.connect(System.getenv("SETTEE_CONNECT"), options);
   }
 
