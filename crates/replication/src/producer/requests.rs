@@ -190,7 +190,10 @@ impl Producer {
         set(&counters.last_read, start.0);
         self.shared.add_stream(key, Arc::clone(&counters));
         let snapshots = Snapshots::new(self.policy(start, flags), start, within, end);
-        let snapshots = snapshots.of(granted.filter);
+        let mut snapshots = snapshots.of(granted.filter);
+        if flags.contains(StreamFlags::DISK_ONLY) {
+            snapshots = snapshots.ending_with_file();
+        }
         let mut stream = Stream {
             key,
             opaque,

@@ -55,6 +55,9 @@ pub(super) struct Snapshots {
     policy: Policy,
     /// The stream's last seqno.
     end: Seqno,
+    /// The file that is read ends the stream: what has been changed since the stream was asked for
+    /// is in it in its newest version alone.
+    ends_with_file: bool,
     /// Everything up to here was handed over, or is not for this consumer.
     read_through: Seqno,
     /// The end of the last snapshot that was announced.
@@ -92,6 +95,7 @@ impl Snapshots {
         Self {
             policy,
             end,
+            ends_with_file: false,
             read_through: start,
             announced_end: start,
             first_start: Some(snapshot_start.min(start.next())),
@@ -108,6 +112,13 @@ impl Snapshots {
     #[must_use]
     pub(super) fn of(mut self, filter: Filter) -> Self {
         self.filter = filter;
+        self
+    }
+
+    /// The same up to the end of the file that is read first, if that is behind the end asked for.
+    #[must_use]
+    pub(super) fn ending_with_file(mut self) -> Self {
+        self.ends_with_file = true;
         self
     }
 
@@ -217,6 +228,9 @@ impl Snapshots {
     /// of.
     fn begin_file(&mut self, disk: BackfillFacts) {
         self.disk = Some(disk);
+        if self.ends_with_file {
+            self.end = self.end.max(disk.high);
+        }
         self.policy.skips_deletes &= self.read_through == Seqno(0);
     }
 

@@ -110,7 +110,10 @@ enum Read {
 
 fn run(policy: Policy, start: u64, end: u64, reads: Vec<Read>) -> String {
     let (start, end) = (Seqno(start), Seqno(end));
-    let mut snapshots = Snapshots::new(policy, start, start..=start, end);
+    handed_over(Snapshots::new(policy, start, start..=start, end), reads)
+}
+
+fn handed_over(mut snapshots: Snapshots, reads: Vec<Read>) -> String {
     let mut out = VecDeque::new();
     for read in reads {
         match read {
@@ -211,6 +214,19 @@ fn a_file_is_one_snapshot_and_memory_goes_on_behind_it() {
     assert_eq!(run(COLLECTIONS, 0, 2, reads()), "[0..4 dc] 1* end Ok");
     let nothing_visible = vec![Read::Disk(disk(4, 0), "4p"), log()];
     assert_eq!(run(PLAIN, 0, u64::MAX, nothing_visible), "[0..6 mc] 6");
+}
+
+#[test]
+fn a_stream_of_files_alone_ends_where_the_file_does_that_is_read() {
+    let read = |end: u64| {
+        let snapshots = Snapshots::new(COLLECTIONS, Seqno(0), Seqno(0)..=Seqno(0), Seqno(end));
+        let reads = vec![Read::Disk(disk(4, 4), "1 4"), Read::Log(section(7, 5, 6, "5 6"), 6)];
+        handed_over(snapshots.ending_with_file(), reads)
+    };
+    // The document that had seqno 2 when the stream was asked for has seqno 4 now.
+    assert_eq!(read(2), "[0..4 dc] 1* 4* end Ok");
+    assert_eq!(read(4), "[0..4 dc] 1* 4* end Ok");
+    assert_eq!(read(5), "[0..4 dc] 1* 4* [5..6 mc] 5 end Ok");
 }
 
 #[test]
