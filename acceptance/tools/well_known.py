@@ -63,7 +63,7 @@ def statistics_are_asked_for_over_tls(nodes, threads):
 
 
 def the_cluster_is_changed_as_ever(nodes, threads):
-    """couchbase-cli makes, edits, flushes and deletes a bucket, with its collections and users."""
+    """couchbase-cli makes, edits, flushes and deletes a bucket, with its collections, users and groups."""
     node = nodes.of(threads)
     cluster = ["-c", f"{HOST}:{node.management_port}", "-u", node.user, "-p", node.password]
 
@@ -92,8 +92,20 @@ def the_cluster_is_changed_as_ever(nodes, threads):
     ann = ["--user", "ann", "--password", "anns-secret", "--port", node.port, "--bucket", "x"]
     settee("set", "a", "anns", *ann)
     expect_equal(settee("get", "a", *ann).out, "anns", "the user reads and writes")
-    typed("user-manage", "--delete", "--rbac-username", "ann")
+    typed("user-manage", "--set-group", "--group-name", "readers", "--roles", "data_reader[x]",
+          "--group-description", "they read")
+    typed("user-manage", "--set", "--rbac-username", "ann", "--roles", "", "--user-groups",
+          "readers")
+    settee("set", "a", "refused", *ann, status=1)
+    expect_equal(settee("get", "a", *ann).out, "anns", "who belongs to the group reads")
+    listed = settee("group", "list", "--management", f"http://{HOST}:{node.management_port}",
+                    "--user", node.user, "--password", node.password)
+    expect_equal(listed.out.split("\n")[1].split(), ["readers", "data_reader[x]", "they", "read"],
+                 "the group")
+    typed("user-manage", "--delete-group", "--group-name", "readers")
     settee("get", "a", *ann, status=1)
+    expect("readers" not in typed("user-manage", "--list-groups").out, "no group is left")
+    typed("user-manage", "--delete", "--rbac-username", "ann")
     typed("bucket-delete", "--bucket", "x")
     expect_equal(bucket(), None, "the bucket")
     said = typed("rebalance", status=2)

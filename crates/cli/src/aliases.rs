@@ -165,6 +165,19 @@ mod tests {
                 "user delete bob --management http://127.0.0.1:8091",
             ),
             (
+                "couchbase-cli user-manage --list-groups",
+                "group list --management http://127.0.0.1:8091",
+            ),
+            (
+                "couchbase-cli user-manage --set-group --group-name shop --roles admin \
+                 --group-description x",
+                "group set shop --roles admin --description x --management http://127.0.0.1:8091",
+            ),
+            (
+                "couchbase-cli user-manage --delete-group --group-name shop",
+                "group delete shop --management http://127.0.0.1:8091",
+            ),
+            (
                 "cbbackupmgr backup -a /backups -r daily -c couchbase://node -u a -p b \
                  --include-data travel -t 40",
                 "backup --target /backups/daily --management http://node:8091 --user a --password \
@@ -196,6 +209,7 @@ mod tests {
             ("couchbase-cli bucket-create --bucket b --conflict-resolution x", "timestamp"),
             ("couchbase-cli user-manage --set --roles admin", "--rbac-username"),
             ("couchbase-cli user-manage --rbac-username bob", "--list"),
+            ("couchbase-cli user-manage --set-group --roles admin", "--group-name"),
             ("cbbackupmgr backup -a /b -r d -c node", "--include-data"),
             ("cbbackupmgr restore -a /b -r d", "settee restore --target /b/d"),
             (

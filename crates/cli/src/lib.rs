@@ -1,5 +1,5 @@
 //! Tools at the command line: documents, load generator, statistics, timings, parameters,
-//! couchstore files, backups, users, buckets, collections and health.
+//! couchstore files, backups, users, groups, buckets, collections and health.
 //!
 //! Each tool is a clap structure and a `run`; the binary makes subcommands of them. Results go to
 //! standard output, everything else to standard error.
@@ -17,6 +17,7 @@ mod encryption;
 pub mod engine_control;
 mod file_list;
 mod get;
+pub mod group;
 pub mod health;
 pub mod histogram_table;
 pub mod hot_keys;
@@ -57,6 +58,7 @@ pub use document_tool::{DocumentOrder, DocumentTool, Documents};
 pub use dump::DumpArguments;
 pub use engine_control::EngineControlArguments;
 pub use get::GetOrder;
+pub use group::GroupArguments;
 pub use health::HealthArguments;
 pub use hot_keys::HotKeysArguments;
 pub use incr::IncrOrder;

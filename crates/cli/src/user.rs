@@ -142,7 +142,7 @@ fn row(user: &Value) -> Vec<String> {
 }
 
 /// A role in the form in which it is said.
-fn role(role: &Value) -> String {
+pub(crate) fn role(role: &Value) -> String {
     let field = |name: &str| role.get(name).and_then(Value::as_str);
     let mut names = vec!["bucket_name", "scope_name", "collection_name"];
     names.retain(|name| field(name).is_some());

@@ -66,6 +66,8 @@ enum Command {
     SetLogLevel(Box<cli::SetLogLevelArguments>),
     /// List, set and delete the users of a running node.
     User(Box<cli::UserArguments>),
+    /// List, set and delete the groups of a running node's users.
+    Group(Box<cli::GroupArguments>),
     /// List, create, edit, empty and delete the buckets of a running node.
     Bucket(Box<cli::BucketArguments>),
     /// List, create and drop the scopes and collections of a running node's bucket.
@@ -140,6 +142,7 @@ fn main() -> ExitCode {
         Command::SetParam(arguments) => cli::set_param::run(&arguments),
         Command::SetLogLevel(arguments) => cli::set_log_level::run(&arguments),
         Command::User(arguments) => cli::user::run(&arguments),
+        Command::Group(arguments) => cli::group::run(&arguments),
         Command::Bucket(arguments) => cli::bucket::run(&arguments),
         Command::Collection(arguments) => cli::collection::run(&arguments),
         Command::Backup(arguments) => cli::backup::run(&arguments),

@@ -1,4 +1,4 @@
-//! `couchbase-cli`: buckets, collections and users.
+//! `couchbase-cli`: buckets, collections, users and groups.
 
 use clap::{Arg, Error, Parser, Subcommand};
 use platform::redaction::Secret;
@@ -57,7 +57,7 @@ enum Verb {
     },
     /// Scopes and collections of a bucket
     CollectionManage(Collections),
-    /// Users and their roles
+    /// Users, groups and their roles
     UserManage(Users),
 }
 
@@ -148,6 +148,12 @@ struct Users {
     /// Groups with commas between them
     #[arg(long)]
     user_groups: Option<String>,
+    /// The group
+    #[arg(long)]
+    group_name: Option<String>,
+    /// What the group is for
+    #[arg(long)]
+    group_description: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -162,6 +168,15 @@ struct UserAction {
     /// Delete a user
     #[arg(long)]
     delete: bool,
+    /// Show all groups
+    #[arg(long)]
+    list_groups: bool,
+    /// Make or change a group
+    #[arg(long)]
+    set_group: bool,
+    /// Delete a group
+    #[arg(long)]
+    delete_group: bool,
 }
 
 /// The command line of ours that does the same.
@@ -286,6 +301,10 @@ impl Collections {
 
 impl Users {
     fn words(self) -> Result<Words, Error> {
+        let UserAction { list_groups, set_group, delete_group, .. } = self.action;
+        if list_groups || set_group || delete_group {
+            return self.words_of_groups();
+        }
         let mut words = vec!["user".to_owned()];
         if self.action.list {
             words.push("list".to_owned());
@@ -303,6 +322,24 @@ impl Users {
         words.extend(flag("--full-name", self.rbac_name.as_deref()));
         words.extend(flag("--roles", self.roles.as_deref()));
         words.extend(flag("--groups", self.user_groups.as_deref()));
+        Ok(words)
+    }
+
+    fn words_of_groups(self) -> Result<Words, Error> {
+        let mut words = vec!["group".to_owned()];
+        if self.action.list_groups {
+            words.push("list".to_owned());
+            return Ok(words);
+        }
+        let name = || refused("say the group with --group-name".to_owned());
+        let name = self.group_name.ok_or_else(name)?;
+        if self.action.delete_group {
+            words.extend(["delete".to_owned(), name]);
+            return Ok(words);
+        }
+        words.extend(["set".to_owned(), name]);
+        words.extend(flag("--roles", self.roles.as_deref()));
+        words.extend(flag("--description", self.group_description.as_deref()));
         Ok(words)
     }
 }
