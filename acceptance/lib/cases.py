@@ -64,7 +64,8 @@ class Cases:
 def report(name, outcome, seconds=0.0):
     """Prints the line that the runner counts; how long it took when that is noteworthy."""
     took = f" ({seconds:.1f} s)" if seconds >= 1 else ""
-    print(f"CASE {name} {outcome}{took}", flush=True)
+    # In one piece, with its end: others print lines, too.
+    print(f"CASE {name} {outcome}{took}\n", end="", flush=True)
 
 
 def report_listed(names):

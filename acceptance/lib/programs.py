@@ -23,6 +23,8 @@ CLUSTER_VBUCKETS = 64
 # How cases of two nodes begin.
 CLUSTER_PREFIXES = ("sdk-", "tls-two-")
 PROGRAM_SECONDS = 600
+# What a program has said is read long before; one that it has left behind may hold the pipe.
+REMARKS_SECONDS = 10
 
 
 def kept_directory(suite):
@@ -78,6 +80,13 @@ def told_of_cluster(cluster):
             **certificates.told_of_cluster(cluster)}
 
 
+def pass_on(stream):
+    """Prints what comes, by whole lines: a case's line begins nowhere else."""
+    for line in stream:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+
 class Run:
     """The cases of one kind with one number of threads."""
 
@@ -95,10 +104,13 @@ class Run:
 
     def follow(self, command, environment, answer):
         """Passes on what the program prints and does what it asks; whether it ended well."""
-        process = subprocess.Popen(command, env={**os.environ, **environment}, text=True,
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            command, env={**os.environ, **environment}, text=True, errors="replace",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         watchdog = threading.Timer(PROGRAM_SECONDS, process.kill)
         watchdog.start()
+        remarks = threading.Thread(target=pass_on, args=(process.stderr,), daemon=True)
+        remarks.start()
         try:
             for line in process.stdout:
                 words = line.split()
@@ -115,6 +127,7 @@ class Run:
             if process.poll() is None:
                 process.kill()
                 process.wait()
+            remarks.join(REMARKS_SECONDS)
 
     def report(self, name, outcome):
         """A case's line, under the name that tells the number of threads."""

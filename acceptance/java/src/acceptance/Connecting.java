@@ -36,7 +36,7 @@ final class Connecting {
   private static void connect() {
     Cluster cluster = Sdk.connect(System.getenv("SETTEE_USER"), System.getenv("SETTEE_PASSWORD"));
     try {
-      boolean exists = cluster.bucket(Sdk.BUCKET).defaultCollection().exists("connect").exists();
+      boolean exists = Sdk.ready(cluster).defaultCollection().exists("connect").exists();
       Expect.that(!exists, "a fresh cluster object reads");
     } finally {
       cluster.disconnect();

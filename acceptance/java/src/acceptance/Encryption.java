@@ -42,8 +42,7 @@ final class Encryption {
   static void exchange(Authenticator authenticator, String name, int... sizes) throws Exception {
     Cluster cluster = connect(authenticator, "SETTEE_AUTHORITY");
     try {
-      Bucket bucket = cluster.bucket(Sdk.BUCKET);
-      bucket.waitUntilReady(Sdk.READY);
+      Bucket bucket = Sdk.ready(cluster);
       int number = 0;
       for (int size : sizes) {
         String key = name + "-" + number++;

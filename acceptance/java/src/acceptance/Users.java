@@ -59,9 +59,7 @@ final class Users {
     sdk.cluster.users().upsertUser(user);
     Cluster cluster = Sdk.connect(user.username(), PASSWORD);
     try {
-      Bucket bucket = cluster.bucket(Sdk.BUCKET);
-      bucket.waitUntilReady(Sdk.READY);
-      body.run(bucket);
+      body.run(Sdk.ready(cluster));
     } finally {
       cluster.disconnect();
       sdk.cluster.users().dropUser(user.username());
@@ -109,12 +107,12 @@ final class Users {
   private static void ownPassword(Sdk sdk) {
     sdk.cluster.users().upsertUser(user("carol", new Role("admin")));
     Cluster carol = Sdk.connect("carol", PASSWORD);
-    carol.bucket(Sdk.BUCKET).waitUntilReady(Sdk.READY);
+    Sdk.ready(carol);
     carol.users().changePassword("another-one");
     carol.disconnect();
     Connecting.expectRefused("carol", PASSWORD);
     Cluster again = Sdk.connect("carol", "another-one");
-    again.bucket(Sdk.BUCKET).waitUntilReady(Sdk.READY);
+    Sdk.ready(again);
     again.disconnect();
     sdk.cluster.users().dropUser("carol");
   }
@@ -159,7 +157,7 @@ final class Users {
     sdk.cluster.users().upsertUser(user("frank", READER));
     String key = sdk.stored(1).key();
     Cluster frank = Sdk.connect("frank", PASSWORD);
-    Collection collection = frank.bucket(Sdk.BUCKET).defaultCollection();
+    Collection collection = Sdk.ready(frank).defaultCollection();
     Expect.equal(collection.get(key).contentAs(Integer.class), 1, "it reads");
     sdk.cluster.users().dropUser("frank");
     Expect.within(LIMIT, () -> !Expect.succeeds(
