@@ -20,6 +20,8 @@ VBUCKETS = 16
 COUNT = 2000
 MAJORITY, MAJORITY_AND_ACTIVE_DISK = 1, 2
 TIMEOUT_MS = 10_000
+# A disk may keep one sync for ten seconds while another suite writes.
+STORE_TIMEOUT_MS = 60_000
 PATIENCE_SECONDS = 30
 EPHEMERAL = "--node-argument=--bucket-type=ephemeral"
 FILES = ["--node-argument=--persistence=files"]
@@ -383,10 +385,10 @@ def key(number):
 
 def store_all(cluster, level=MAJORITY):
     """Documents that a majority holds."""
-    router = Router(cluster, TIMEOUT_MS / 1000)
+    router = Router(cluster, STORE_TIMEOUT_MS / 1000)
     for number in range(COUNT):
         response = router.ask(key(number), lambda vbucket, number=number: durable_set(
-            key(number), str(number).encode(), level, TIMEOUT_MS, vbucket))
+            key(number), str(number).encode(), level, STORE_TIMEOUT_MS, vbucket))
         expect(response is not None and response.status == SUCCESS, f"{number} is stored")
 
 
