@@ -282,6 +282,14 @@ Answer Client::count(const Key &key, int64_t delta, const uint64_t *initial,
   return answer;
 }
 
+int Client::node_of(const Key &key) {
+  lcb_cntl_vbinfo_t asked = {};
+  asked.v.v0.key = key.id.data();
+  asked.v.v0.nkey = key.id.size();
+  if (lcb_cntl(instance_, LCB_CNTL_GET, LCB_CNTL_VBMAP, &asked) != LCB_SUCCESS) return -1;
+  return asked.v.v0.server_index;
+}
+
 Answer Client::touch(const Key &key, uint32_t expiry) {
   lcb_CMDTOUCH *command;
   lcb_cmdtouch_create(&command);

@@ -59,6 +59,9 @@ public:
 
   lcb_STATUS status() const { return status_; }
 
+  // The node that has the active copy of a key, by its place in the map.
+  int node_of(const Key &key);
+
   Answer get(const Key &key);
   Answer get_and_lock(const Key &key, uint32_t seconds);
   Answer get_and_touch(const Key &key, uint32_t expiry);

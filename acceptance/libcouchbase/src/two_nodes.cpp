@@ -59,13 +59,11 @@ void observed(Run &run) {
 void stopped_replica(Run &run) {
   for (const Key &key : keys("stopped-")) expect_ok(run.client.upsert(key, "1"), "store");
   run.order("CLUSTER pause 1");
-  // Which node has the active copy of a key is not asked: those that are read are of the first.
   std::vector<Key> of_first;
   for (const Key &key : keys("stopped-")) {
-    if (run.client.get(key).status == LCB_SUCCESS) of_first.push_back(key);
-    if (of_first.size() == 2) break;
+    if (run.client.node_of(key) == 0) of_first.push_back(key);
   }
-  expect_equal<size_t>(of_first.size(), 2, "number of keys of the first node");
+  expect(of_first.size() >= 2, "keys of the first node");
   const Key &durable = of_first[0], &ordinary = of_first[1];
   expect_status(run.client.upsert(durable, "2", durably(LCB_DURABILITYLEVEL_MAJORITY)),
                 {LCB_ERR_DURABILITY_AMBIGUOUS, LCB_ERR_TIMEOUT}, "durable store");
