@@ -136,7 +136,7 @@ void install(lcb_INSTANCE *instance, lcb_CALLBACK_TYPE type,
 
 Client::Client(const std::string &address, const std::string &bucket, const std::string &user,
                const std::string &password, const std::string &options) {
-  std::string target = address + "/" + bucket + "?operation_timeout=10&" + options;
+  std::string target = address + "/" + bucket + "?operation_timeout=5&" + options;
   lcb_CREATEOPTS *create;
   lcb_createopts_create(&create, LCB_TYPE_BUCKET);
   lcb_createopts_connstr(create, target.data(), target.size());
