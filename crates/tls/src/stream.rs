@@ -1,5 +1,6 @@
 //! One session beside its socket.
 
+use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 
 use rustls::pki_types::CertificateDer;
@@ -15,6 +16,16 @@ const RECEIVES_MAX: usize = 64;
 /// The plaintext of a record, and what encryption adds to it. Source: RFC 8446, section 5.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 const RECORD_OVERHEAD_BYTES: usize = 22;
+
+/// Encrypted bytes that are taken from a socket at a time: a burst of several records.
+const RECEIVED_BYTES_MAX: usize = 64 << 10;
+/// As many where there is room for fewer.
+const RECEIVED_BYTES_MIN: usize = 4 << 10;
+
+thread_local! {
+    /// What a socket had, until the session has it. By itself that reads 4 KiB at a time.
+    static RECEIVED: RefCell<Box<[u8]>> = RefCell::new(vec![0; RECEIVED_BYTES_MAX].into());
+}
 
 /// A session over a socket that never blocks. What it has encrypted and could not send it keeps,
 /// bounded, until [`TlsStream::flush`] or the next write.
@@ -52,7 +63,8 @@ pub enum Handshake {
 
 /// What the socket had.
 enum Received {
-    Something,
+    /// Something, and so many bytes of plaintext in it that are taken.
+    Something(usize),
     Nothing,
     End,
 }
@@ -98,8 +110,8 @@ impl<S: Read + Write> TlsStream<S> {
             if !self.session.is_handshaking() {
                 return Ok(Handshake::Done);
             }
-            match self.receive()? {
-                Received::Something => {}
+            match self.receive(&mut [])? {
+                Received::Something(_) => {}
                 Received::Nothing => return Ok(Handshake::Waits),
                 Received::End => return Err(ErrorKind::UnexpectedEof.into()),
             }
@@ -129,8 +141,10 @@ impl<S: Read + Write> TlsStream<S> {
             if taken.bytes > 0 {
                 continue;
             }
-            match self.receive() {
-                Ok(Received::Something | Received::End) => {}
+            let rest = target.get_mut(bytes..).unwrap_or_default();
+            match self.receive(rest) {
+                Ok(Received::Something(taken)) => bytes += taken,
+                Ok(Received::End) => {}
                 Ok(Received::Nothing) => {
                     has_more = false;
                     break;
@@ -184,29 +198,50 @@ impl<S: Read + Write> TlsStream<S> {
         }
     }
 
-    /// Reads the socket once, and answers what that asks for. A session that has failed says so
-    /// each time.
-    fn receive(&mut self) -> io::Result<Received> {
-        let received = loop {
-            match self.session.read_tls(&mut self.socket) {
-                Ok(0) => {
+    /// Reads the socket once, takes what plaintext comes of it, and answers what it asks for. A
+    /// session that has failed says so each time. The caller has taken all plaintext before.
+    fn receive(&mut self, target: &mut [u8]) -> io::Result<Received> {
+        let received = RECEIVED.with_borrow_mut(|buffer| -> io::Result<Received> {
+            let bytes_max = target.len().clamp(RECEIVED_BYTES_MIN, buffer.len());
+            match read_once(&mut self.socket, &mut buffer[..bytes_max])? {
+                None => Ok(Received::Nothing),
+                Some(0) => {
                     self.is_socket_at_end = true;
-                    break Received::End;
+                    self.session.read_tls(&mut io::empty())?;
+                    Ok(Received::End)
                 }
-                Ok(_) => break Received::Something,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    break Received::Nothing;
-                }
-                Err(error) => return Err(error),
+                Some(count) => Ok(Received::Something(self.decrypt(&buffer[..count], target)?)),
             }
-        };
+        })?;
         let processed = self.session.process_new_packets();
         // What it answers is an alert where it is an error.
         let flushed = self.flush();
-        processed.map_err(|error| self.refused(error))?;
-        flushed?;
+        match processed {
+            // What came before is read first; what is wrong is met again.
+            _ if matches!(received, Received::Something(1..)) => {}
+            Err(error) => return Err(self.refused(error)),
+            Ok(_) => flushed?,
+        }
         Ok(received)
+    }
+
+    /// Hands the session what has come, a part after the other, and takes plaintext between them:
+    /// it holds that of one record.
+    fn decrypt(&mut self, mut encrypted: &[u8], target: &mut [u8]) -> io::Result<usize> {
+        let mut bytes = 0;
+        while !encrypted.is_empty() {
+            // Behind the peer's last word nothing counts. What is wrong is met again.
+            if self.session.read_tls(&mut encrypted)? == 0
+                || self.session.process_new_packets().is_err()
+            {
+                break;
+            }
+            let rest = target.get_mut(bytes..).unwrap_or_default();
+            if !rest.is_empty() {
+                bytes += self.take_plaintext(rest)?.bytes;
+            }
+        }
+        Ok(bytes)
     }
 
     /// What a certificate has to be is said to whoever began the session: they are of one house.
@@ -218,6 +253,18 @@ impl<S: Read + Write> TlsStream<S> {
             (_, error) => error,
         };
         io::Error::new(ErrorKind::InvalidData, error)
+    }
+}
+
+/// What a socket has; `None` if that is nothing yet.
+fn read_once(socket: &mut impl Read, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    loop {
+        match socket.read(buffer) {
+            Ok(count) => return Ok(Some(count)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+        }
     }
 }
 

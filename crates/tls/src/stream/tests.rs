@@ -170,7 +170,9 @@ const VERSIONS: [&rustls::SupportedProtocolVersion; 2] =
 
 #[test]
 fn bytes_arrive_whole_in_whatever_pieces_and_version() {
-    for (version, step) in VERSIONS.into_iter().flat_map(|v| [(v, 1), (v, 7), (v, 5000)]) {
+    let pieces = [(1, 3000), (7, 3000), (5000, 3000), (usize::MAX, 3000), (usize::MAX, 50_000)];
+    let cases = VERSIONS.into_iter().flat_map(|version| pieces.map(|piece| (version, piece)));
+    for (version, (step, target_bytes)) in cases {
         let place = Place::asking(ClientAuthState::Disable);
         let (ours, mut end) = connection(step, 64 << 10);
         let mut stream = place.acceptor.accept(ours).unwrap();
@@ -178,7 +180,7 @@ fn bytes_arrive_whole_in_whatever_pieces_and_version() {
         shake_hands(&mut stream, &mut client, &mut end).unwrap();
         let sent: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();
         let (mut given, mut received, mut answered) = (0, Vec::new(), Vec::new());
-        let mut target = [0; 3000];
+        let mut target = vec![0; target_bytes];
         let mut replied = 0;
         while answered.len() < sent.len() {
             given += client.writer().write(&sent[given..]).unwrap();
@@ -212,10 +214,11 @@ fn a_read_that_says_that_nothing_more_is_there_has_drained_session_and_socket() 
     let mut stream = place.acceptor.accept(ours).unwrap();
     let mut client = place.client(None, VERSIONS[1]);
     shake_hands(&mut stream, &mut client, &mut end).unwrap();
-    for size in [1, 100, 4096, 16_384, 60_000] {
+    let sizes = [1, 100, 4096, 16_384, 60_000];
+    for (size, target_bytes) in sizes.into_iter().flat_map(|size| [(size, 1000), (size, 20_000)]) {
         client.writer().write_all(&vec![7; size]).unwrap();
         move_client(&mut client, &mut end).unwrap();
-        let (mut target, mut got) = (vec![0; 1000], 0);
+        let (mut target, mut got) = (vec![0; target_bytes], 0);
         loop {
             let arrival = stream.read(&mut target).unwrap();
             got += arrival.bytes;
