@@ -203,14 +203,18 @@ impl<S: Read + Write> TlsStream<S> {
     fn receive(&mut self, target: &mut [u8]) -> io::Result<Received> {
         let received = RECEIVED.with_borrow_mut(|buffer| -> io::Result<Received> {
             let bytes_max = target.len().clamp(RECEIVED_BYTES_MIN, buffer.len());
-            match read_once(&mut self.socket, &mut buffer[..bytes_max])? {
+            let buffer = buffer.get_mut(..bytes_max).unwrap_or_default();
+            match read_once(&mut self.socket, buffer)? {
                 None => Ok(Received::Nothing),
                 Some(0) => {
                     self.is_socket_at_end = true;
                     self.session.read_tls(&mut io::empty())?;
                     Ok(Received::End)
                 }
-                Some(count) => Ok(Received::Something(self.decrypt(&buffer[..count], target)?)),
+                Some(count) => {
+                    let encrypted = buffer.get(..count).unwrap_or_default();
+                    Ok(Received::Something(self.decrypt(encrypted, target)?))
+                }
             }
         })?;
         let processed = self.session.process_new_packets();
