@@ -301,45 +301,34 @@ impl Collections {
 
 impl Users {
     fn words(self) -> Result<Words, Error> {
-        let UserAction { list_groups, set_group, delete_group, .. } = self.action;
-        if list_groups || set_group || delete_group {
-            return self.words_of_groups();
-        }
-        let mut words = vec!["user".to_owned()];
-        if self.action.list {
+        let UserAction { list, delete, list_groups, set_group, delete_group, .. } = self.action;
+        let (noun, name, name_flag, said) = if list_groups || set_group || delete_group {
+            let said = vec![
+                flag("--roles", self.roles.as_deref()),
+                flag("--description", self.group_description.as_deref()),
+            ];
+            ("group", self.group_name, "--group-name", said)
+        } else {
+            let said = vec![
+                flag("--new-password", self.rbac_password.as_deref()),
+                flag("--full-name", self.rbac_name.as_deref()),
+                flag("--roles", self.roles.as_deref()),
+                flag("--groups", self.user_groups.as_deref()),
+            ];
+            ("user", self.rbac_username, "--rbac-username", said)
+        };
+        let mut words = vec![noun.to_owned()];
+        if list || list_groups {
             words.push("list".to_owned());
             return Ok(words);
         }
-        let name = || refused("say the user with --rbac-username".to_owned());
-        let name = self.rbac_username.ok_or_else(name)?;
-        if self.action.delete {
-            words.extend(["delete".to_owned(), name]);
-            return Ok(words);
-        }
-        assert!(self.action.set, "one action is said");
-        words.extend(["set".to_owned(), name]);
-        words.extend(flag("--new-password", self.rbac_password.as_deref()));
-        words.extend(flag("--full-name", self.rbac_name.as_deref()));
-        words.extend(flag("--roles", self.roles.as_deref()));
-        words.extend(flag("--groups", self.user_groups.as_deref()));
-        Ok(words)
-    }
-
-    fn words_of_groups(self) -> Result<Words, Error> {
-        let mut words = vec!["group".to_owned()];
-        if self.action.list_groups {
-            words.push("list".to_owned());
-            return Ok(words);
-        }
-        let name = || refused("say the group with --group-name".to_owned());
-        let name = self.group_name.ok_or_else(name)?;
-        if self.action.delete_group {
+        let name = name.ok_or_else(|| refused(format!("say the {noun} with {name_flag}")))?;
+        if delete || delete_group {
             words.extend(["delete".to_owned(), name]);
             return Ok(words);
         }
         words.extend(["set".to_owned(), name]);
-        words.extend(flag("--roles", self.roles.as_deref()));
-        words.extend(flag("--description", self.group_description.as_deref()));
+        words.extend(said.concat());
         Ok(words)
     }
 }

@@ -122,6 +122,11 @@ impl Snapshots {
         self
     }
 
+    /// The stream's last seqno.
+    pub(super) fn end(&self) -> Seqno {
+        self.end
+    }
+
     /// Everything up to here was handed over.
     pub(super) fn read_through(&self) -> Seqno {
         self.read_through

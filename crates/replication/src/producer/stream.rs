@@ -132,6 +132,7 @@ impl Stream {
                 Some(_) => self.snapshots.begin_by_key(facts, &mut self.queue),
                 None => self.snapshots.begin_disk(facts, &mut self.queue),
             }
+            set(&self.counters.end, self.snapshots.end().0);
             self.follow_from(bucket, facts.high);
             self.backfill_remaining = facts.item_count;
         }

@@ -1,8 +1,8 @@
 //! Which streams are granted.
 
-use bucket::{BucketConfig, Persistence};
+use bucket::{BucketConfig, BucketType, Persistence};
 use document::{Cas, ItemBuilder, ItemMeta, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
-use protocol::dcp::{Envelope, Message, StreamFlags, StreamRequest};
+use protocol::dcp::{EndReason, Envelope, Message, StreamFlags, StreamRequest};
 use protocol::{Feature, Opcode, Status};
 use replication::Answer;
 use vbucket::{Effect, Now, Received, ReceivedSnapshot, Vbucket};
@@ -405,4 +405,25 @@ fn no_stream_begins_that_has_to_read_a_file_when_memory_is_short() {
     machine.run();
     let mut consumer = Consumer::new(&machine);
     assert_eq!(heard(&consumer.request(&machine, VBID, request(0, 0, max, 0))), Granted);
+}
+
+#[test]
+fn a_stream_of_what_is_on_disk_has_what_is_changed_before_that_is_read() {
+    let ephemeral = BucketConfig { bucket_type: Some(BucketType::Ephemeral), ..config() };
+    let files = BucketConfig { persistence: Persistence::Files, ..config() };
+    for config in [config(), files, ephemeral] {
+        let mut machine = Machine::with(config);
+        machine.set("a", b"old");
+        machine.set("b", b"v");
+        machine.run();
+        let mut consumer = Consumer::new(&machine);
+        let granted = consumer.request(&machine, VBID, request(0x02, 0, u64::MAX, 0));
+        assert_eq!(heard(&granted), Expected::Granted);
+        machine.set("a", b"new");
+        consumer.take_all(&mut machine);
+        let received = &consumer.streams[&VBID];
+        assert_eq!(received.documents.len(), 2);
+        assert_eq!(received.end, Some(EndReason::Ok));
+        assert!(received.is_whole());
+    }
 }
