@@ -21,11 +21,13 @@ var expiryCases = []testCase{
 const (
 	lifetime    = 2 * time.Second
 	lifetimeMin = 900 * time.Millisecond
-	lifetimeMax = 10 * time.Second
+	lifetimeMax = 4 * time.Second
 )
 
-// expectLifetime watches a document with that lifetime until it is gone.
+// expectLifetime watches a document with that lifetime, which has just been stored, until it is
+// gone.
 func (s *sdk) expectLifetime(key string, started time.Time) error {
+	stored := time.Now()
 	for {
 		isGone := s.isGone(key)
 		if time.Since(started) >= lifetimeMin {
@@ -36,7 +38,7 @@ func (s *sdk) expectLifetime(key string, started time.Time) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	left := lifetimeMax - time.Since(started)
+	left := lifetimeMax - time.Since(stored)
 	return waitUntil(func() bool { return s.isGone(key) }, left, key+" expires")
 }
 

@@ -98,8 +98,9 @@ func steps(each ...func() error) error {
 // waitUntil asks until the answer is true or the time is over.
 func waitUntil(question func() bool, limit time.Duration, what string) error {
 	deadline := time.Now().Add(limit)
-	for !question() {
-		if time.Now().After(deadline) {
+	// An answer that comes late says nothing: what counts is when it was asked for.
+	for asked := time.Now(); !question(); asked = time.Now() {
+		if asked.After(deadline) {
 			return fmt.Errorf("not within %v: %s", limit, what)
 		}
 		time.Sleep(20 * time.Millisecond)

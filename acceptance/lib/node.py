@@ -12,8 +12,8 @@ import time
 HOST = "127.0.0.1"
 # Of nodes whose flags say nothing of it.
 VBUCKETS = int(os.environ.get("VBUCKETS", "1024"))
-# A disk that frees much at once lets one sync take seconds, and a stop makes hundreds of them.
-READY_SECONDS = 60
+READY_SECONDS = 30
+# A stop makes hundreds of syncs, and on a busy disk one of them may take seconds.
 STOP_SECONDS = 60
 
 # Below the range from which the system takes ports for outgoing connections: a client that keeps

@@ -63,7 +63,7 @@ module.exports = {
     }
     expect(await sdk.isGone(removed), "a removed document stays removed");
     expectEqual((await sdk.binary.increment(counter, 1)).value, 42, "counter");
-    await waitUntil(() => sdk.isGone(expiring), 10000, "the expiry is kept");
+    await waitUntil(() => sdk.isGone(expiring), 4000, "the expiry is kept");
   },
   "restart-goes-on-in-the-same-branch": async (sdk) => {
     const before = await sdk.stored(1);

@@ -39,8 +39,9 @@ const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mil
 /** Asks until the answer is true; fails the case when the time is over. */
 async function waitUntil(question, milliseconds, what) {
   const deadline = Date.now() + milliseconds;
-  while (!(await question())) {
-    if (Date.now() > deadline) throw new Error(`not within ${milliseconds} ms: ${what}`);
+  // An answer that comes late says nothing: what counts is when it was asked for.
+  for (let asked = Date.now(); !(await question()); asked = Date.now()) {
+    if (asked > deadline) throw new Error(`not within ${milliseconds} ms: ${what}`);
     await sleep(20);
   }
 }

@@ -162,7 +162,7 @@ module.exports = {
     await change(sdk, key, [Change.upsert("a", 2)]);
     expect(!(await expiry()), "without an expiry it lasts");
     await change(sdk, key, [Change.upsert("a", 3)], { expiry: 1 });
-    await waitUntil(() => sdk.isGone(key), 10000, "it expires");
+    await waitUntil(() => sdk.isGone(key), 4000, "it expires");
   },
   "attributes-are-beside-the-body": async (sdk) => {
     const { key } = await sdk.stored({ a: 1 });

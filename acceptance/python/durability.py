@@ -68,7 +68,7 @@ def restart_keeps_everything(sdk):
     expect_equal(sdk.collection.binary().increment(counter).content, 42, "the counter goes on")
     expect_equal(sdk.collection.get(raw, transcoder=binary).value, bytes(range(256)) * 4096,
                  "value of 1 MiB")
-    wait_until(lambda: sdk.is_gone(expiring), 10, "the expiry is kept")
+    wait_until(lambda: sdk.is_gone(expiring), 4, "the expiry is kept")
 
 
 def answers(sdk):

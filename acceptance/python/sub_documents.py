@@ -182,7 +182,7 @@ def paths_and_expiry(sdk):
     removed = sdk.collection.get(key, GetOptions(with_expiry=True))
     expect(removed.expiry_time is None, f"without an expiry it lasts: {removed.expiry_time}")
     mutate(sdk, key, SD.upsert("a", 3), expiry=timedelta(seconds=1))
-    wait_until(lambda: sdk.is_gone(key), 10, "it expires")
+    wait_until(lambda: sdk.is_gone(key), 4, "it expires")
 
 
 def attributes_are_beside_the_body(sdk):

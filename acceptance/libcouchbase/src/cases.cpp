@@ -31,8 +31,10 @@ void expect_ok(const Answer &answer, const std::string &what) {
 void wait_until(const std::function<bool()> &question, std::chrono::seconds limit,
                 const std::string &what) {
   auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!question()) {
-    if (std::chrono::steady_clock::now() > deadline) throw Failure("not in time: " + what);
+  // An answer that comes late says nothing: what counts is when it was asked for.
+  for (auto asked = std::chrono::steady_clock::now(); !question();
+       asked = std::chrono::steady_clock::now()) {
+    if (asked > deadline) throw Failure("not in time: " + what);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }

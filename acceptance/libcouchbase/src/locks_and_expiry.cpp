@@ -34,7 +34,7 @@ Options lifetime(uint32_t count) {
 }
 
 void wait_until_gone(Run &run, const Key &key) {
-  wait_until([&] { return run.is_gone(key); }, seconds(10), key.id + " is over");
+  wait_until([&] { return run.is_gone(key); }, seconds(4), key.id + " is over");
 }
 
 void expect_lasting(Run &run, const Key &key) {

@@ -99,18 +99,22 @@ pub(crate) async fn expect_in_vain<T: Debug>(
     }
 }
 
-/// Asks until the answer is true or the time is over.
+/// Asks until the answer is true; fails when it is not, although it was asked for behind the end of
+/// the time. An answer that comes late says nothing.
 pub(crate) async fn wait_until<F: Future<Output = bool>>(
     time: Duration,
     what: &str,
     mut question: impl FnMut() -> F,
 ) -> Outcome {
     let deadline = Instant::now() + time;
-    while !question().await {
-        if Instant::now() > deadline {
+    loop {
+        let asked = Instant::now();
+        if question().await {
+            return Ok(());
+        }
+        if asked > deadline {
             return Err(format!("not within {time:?}: {what}").into());
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    Ok(())
 }

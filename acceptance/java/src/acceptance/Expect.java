@@ -40,11 +40,14 @@ final class Expect {
     throw new AssertionError("expected " + expected + ", got a result");
   }
 
-  /** Asks until the answer is true; fails the case when the time is over. */
+  /**
+   * Asks until the answer is true; fails the case when it is not, although it was asked for behind
+   * the end of the time. An answer that comes late says nothing.
+   */
   static void within(Duration limit, Callable<Boolean> question, String what) throws Exception {
     long deadline = System.nanoTime() + limit.toNanos();
-    while (!question.call()) {
-      if (System.nanoTime() > deadline) {
+    for (long asked = System.nanoTime(); !question.call(); asked = System.nanoTime()) {
+      if (asked > deadline) {
         throw new AssertionError("not within " + limit + ": " + what);
       }
       Thread.sleep(20);

@@ -24,7 +24,7 @@ final class Spymemcached {
   private static final int MIB = 1 << 20;
   private static final int TIMEOUT_MS = 20_000;
   private static final int LOGIN_MS = 3000;
-  private static final Duration LIFETIME_MAX = Duration.ofSeconds(10);
+  private static final Duration LIFETIME_MAX = Duration.ofSeconds(4);
 
   interface Body {
     void run(MemcachedClient client) throws Exception;
