@@ -52,7 +52,7 @@ impl BucketCore {
     /// Brings all files up to date, and if that succeeds marks the stop as a clean one and lets go
     /// of the journal. For a node that stops: nothing is written any more.
     fn close_journal(&self) {
-        self.apply_everything();
+        self.apply_everything_at_once();
         // The journal goes after the mark: one of them tells where the files are.
         if self.store.backlog().vbuckets == 0 && self.leave_clean_mark() {
             self.store.close_journal();

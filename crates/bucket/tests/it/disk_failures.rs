@@ -356,6 +356,38 @@ fn a_stop_with_a_failing_disk_says_so_and_counts_as_a_crash() {
 }
 
 #[test]
+fn a_stop_that_brings_many_files_up_to_date_at_once_loses_nothing_whatever_fails() {
+    // Enough for four threads.
+    let vbids = || (0..32).map(Vbid);
+    let apply = ApplyConfig { cycle: Duration::from_secs(10), applier_count: 2 };
+    let config = BucketConfig { vbucket_count: 32, apply, ..config() };
+    let syncs =
+        [1, 2, 9, 33, 50].map(|number| Some(fault(Some(Call::Sync), number, FaultError::Io, true)));
+    let writes = [1, 20, 31]
+        .map(|number| Some(fault(Some(Call::Write), number, FaultError::NoSpace, false)));
+    for failing in [None].into_iter().chain(syncs).chain(writes) {
+        let mut machine = Machine::with(config.clone());
+        for vbid in vbids() {
+            machine.set(vbid, "key", b"value").unwrap();
+        }
+        machine.run();
+        assert_eq!(machine.bucket.statistics().backlog.vbuckets, 32, "{failing:?}");
+        let branches = machine.branches(VBID);
+        if let Some(fault) = failing {
+            machine.files.fail(fault);
+        }
+        assert_eq!(machine.bucket.shut_down(), Ok(()), "{failing:?}: the journal has it all");
+        machine.files.heal();
+        let mut machine = machine.power_cut(0);
+        machine.run();
+        assert_eq!(machine.branches(VBID) == branches, failing.is_none(), "{failing:?}");
+        for vbid in vbids() {
+            assert_eq!(machine.get(vbid, "key").unwrap(), b"value", "{vbid:?}, {failing:?}");
+        }
+    }
+}
+
+#[test]
 fn a_damaged_file_stops_the_writes_of_its_vbucket_and_no_others() {
     let config = BucketConfig { open_files_max: 1, ..files_config() };
     let mut machine = Machine::with(config);
