@@ -8,6 +8,7 @@ use document::{
     Seqno, manifest_event, manifest_event::EventCollection,
 };
 
+use crate::by_collection::ByCollection;
 use crate::collection_figures::{CollectionCells, NamedCollections};
 
 /// What a vBucket knows of its collections. The default one is always there, and is not among
@@ -17,7 +18,7 @@ pub(crate) struct Collections {
     /// That of the last manifest that history follows.
     uid: u64,
     scopes: Map<ScopeId, Box<str>>,
-    open: Map<CollectionId, OpenCollection>,
+    open: ByCollection<OpenCollection>,
     /// What is counted of them, for whoever looks without the lock.
     named: Arc<NamedCollections>,
     /// The last seqno of a version in the default collection.
@@ -117,7 +118,7 @@ impl Collections {
 
     /// Whether documents of a named collection are there for anybody.
     pub(crate) fn is_open(&self, id: CollectionId) -> bool {
-        self.open.contains_key(&id)
+        self.open.contains(id)
     }
 
     /// The last seqno of a version in the default collection.
@@ -132,7 +133,7 @@ impl Collections {
     }
 
     pub(crate) fn get(&self, id: CollectionId) -> Option<&OpenCollection> {
-        self.open.get(&id)
+        self.open.get(id)
     }
 
     pub(crate) fn has_scope(&self, id: ScopeId) -> bool {
@@ -144,7 +145,7 @@ impl Collections {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (CollectionId, &OpenCollection)> {
-        self.open.iter().map(|(id, collection)| (*id, collection))
+        self.open.iter()
     }
 
     /// The newest events, seqnos in no order; none where a file has them.
@@ -166,7 +167,7 @@ impl Collections {
         was_alive: bool,
         is_alive: bool,
     ) -> Option<&CollectionCells> {
-        let collection = self.open.get_mut(&id)?;
+        let collection = self.open.get_mut(id)?;
         collection.high_seqno = collection.high_seqno.max(seqno);
         let documents = &collection.cells.documents;
         let count = documents.get() + u64::from(is_alive);
@@ -176,14 +177,14 @@ impl Collections {
 
     /// A document of an open collection is read.
     pub(crate) fn note_read(&self, id: CollectionId) {
-        if let Some(collection) = self.open.get(&id) {
+        if let Some(collection) = self.open.get(id) {
             collection.cells.reads.add(1);
         }
     }
 
     /// An open collection has so many documents.
     pub(crate) fn set_item_count(&mut self, id: CollectionId, item_count: u64) {
-        if let Some(collection) = self.open.get_mut(&id) {
+        if let Some(collection) = self.open.get_mut(id) {
             collection.cells.documents.set(item_count);
         }
     }
@@ -205,14 +206,14 @@ impl Collections {
                 self.open.insert(it.id, collection);
             }
             ManifestEvent::CollectionChanged(it) => {
-                if let Some(collection) = self.open.get_mut(&it.id) {
+                if let Some(collection) = self.open.get_mut(it.id) {
                     collection.max_ttl = it.max_ttl;
                     collection.history = it.history;
                     collection.high_seqno = seqno;
                 }
             }
             ManifestEvent::CollectionDropped { collection, .. } => {
-                if let Some(dropped) = self.open.remove(collection) {
+                if let Some(dropped) = self.open.remove(*collection) {
                     let item_count = dropped.item_count();
                     self.named.close(&dropped.cells);
                     self.leaving.push(Leaving { id: *collection, end_seqno: seqno, item_count });
@@ -306,7 +307,7 @@ impl Collections {
         }
         for (scope, collection) in manifest.collections() {
             let ManifestCollection { id, name, .. } = collection;
-            match self.open.get(id) {
+            match self.open.get(*id) {
                 Some(known) if (known.scope, &*known.name) != (scope.id, name) => {
                     let here = format!("{} of scope {:x}", known.name, known.scope.0);
                     return other(id.0, &here, &format!("{name} of scope {:x}", scope.id.0));
@@ -324,12 +325,12 @@ impl Collections {
         let wanted: Map<CollectionId, ScopeId> =
             manifest.collections().map(|(scope, it)| (it.id, scope.id)).collect();
         let mut gone: Vec<_> =
-            self.open.iter().filter(|(id, _)| !wanted.contains_key(*id)).collect();
-        gone.sort_unstable_by_key(|(id, _)| **id);
+            self.open.iter().filter(|(id, _)| !wanted.contains_key(id)).collect();
+        gone.sort_unstable_by_key(|(id, _)| *id);
         let mut events: Vec<_> = gone
             .into_iter()
-            .map(|(id, it)| {
-                let (scope, collection) = (it.scope, *id);
+            .map(|(collection, it)| {
+                let scope = it.scope;
                 ManifestEvent::CollectionDropped { uid, scope, collection }
             })
             .collect();
@@ -352,7 +353,7 @@ impl Collections {
                 max_ttl: *max_ttl,
                 history: *history,
             };
-            match self.open.get(id) {
+            match self.open.get(*id) {
                 _ if *id == CollectionId::DEFAULT => {}
                 None => events.push(ManifestEvent::CollectionCreated(said)),
                 Some(known) if (known.max_ttl, known.history) != (*max_ttl, *history) => {

@@ -10,12 +10,13 @@ mod visit;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use document::{CollectionId, Item, Key, Map};
+use document::{Item, Key};
 use foldhash::fast::SeedableRandomState;
 use platform::OwnedCounter;
 
 use sub_tables::{Place, SubTables};
 
+use crate::by_collection::ByCollection;
 use crate::collection_figures::{CollectionCells, NamedCollections};
 use crate::statistics::VbucketFigures;
 
@@ -83,7 +84,7 @@ pub(crate) struct TableCounts {
     cells: Arc<TableCells>,
     collections: Arc<NamedCollections>,
     /// The named collections that have items here.
-    named: Map<CollectionId, Arc<CollectionCells>>,
+    named: ByCollection<Arc<CollectionCells>>,
 }
 
 /// Documents by the bits of their datatype, tombstones left out.
@@ -261,15 +262,23 @@ impl TableCounts {
     /// For the table of a vBucket's documents.
     pub(crate) fn of(figures: &VbucketFigures) -> Self {
         let (cells, collections) = (Arc::clone(&figures.table), Arc::clone(&figures.collections));
-        Self { cells, collections, named: Map::default() }
+        Self { cells, collections, named: ByCollection::default() }
     }
 
     #[inline]
     fn add(&mut self, item: &Item) {
         self.cells.add(item);
         if !item.key().is_in_default_collection() {
-            let id = item.key().collection();
-            let cells = self.named.entry(id).or_insert_with(|| self.collections.of(id));
+            self.add_named(item);
+        }
+    }
+
+    fn add_named(&mut self, item: &Item) {
+        let id = item.key().collection();
+        if !self.named.contains(id) {
+            self.named.insert(id, self.collections.of(id));
+        }
+        if let Some(cells) = self.named.get(id) {
             cells.items_bytes.add(item.allocation_size());
         }
     }
@@ -284,11 +293,11 @@ impl TableCounts {
 
     fn subtract_named(&mut self, item: &Item) {
         let id = item.key().collection();
-        let cells = self.named.get(&id).expect("a collection is counted while it has items here");
+        let cells = self.named.get(id).expect("a collection is counted while it has items here");
         cells.items_bytes.subtract(item.allocation_size());
         if cells.items_bytes.get() == 0 {
             self.collections.forget_if_gone(cells);
-            self.named.remove(&id);
+            self.named.remove(id);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A state machine without threads, files or sockets (architecture invariant 3). Callers hold the
 //! vBucket's lock, pass the time in, and carry out the [`Effect`]s after they have let the lock go.
 
+mod by_collection;
 pub mod checkpoint;
 mod clock_rules;
 mod collection_figures;
