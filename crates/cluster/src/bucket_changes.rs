@@ -1,4 +1,4 @@
-//! The plan after a bucket is made, changed or deleted.
+//! The plan after a bucket is made, changed or deleted, or the cluster is given a name.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -33,6 +33,12 @@ impl ClusterPlan {
             ..BucketPlan::balanced(node_count, replica_count, vbucket_count)
         };
         self.next_change().with_bucket(name, bucket)
+    }
+
+    /// The next plan, of a cluster that is called `name`.
+    #[must_use]
+    pub fn with_cluster_name(&self, name: &str) -> Self {
+        Self { cluster_name: Some(name.to_owned()), ..self.next_change() }
     }
 
     /// The next plan, with other settings of a bucket. `None` if it has no such bucket.
@@ -108,14 +114,15 @@ impl ClusterPlan {
         match self.changes.cmp(&other.changes) {
             Ordering::Less if !is_ahead && is_older => Some(other.clone()),
             Ordering::Greater if !is_behind => None,
-            Ordering::Equal if !is_behind && !is_ahead && self.has_buckets_of(other) => None,
+            Ordering::Equal if !is_behind && !is_ahead && self.has_words_of(other) => None,
             _ => self.merged_with(other),
         }
     }
 
     /// Two changes on nodes that did not reach each other have made two plans of one: this one has
-    /// both changes. Of two settings of a bucket those of the newer plan count, or else of either.
-    /// Only a bucket that was made on both would be two: `None`.
+    /// both changes. Of two settings of a bucket, and of two names of the cluster, those of the
+    /// newer plan count, or else of either. Only a bucket that was made on both would be two:
+    /// `None`.
     fn merged_with(&self, other: &Self) -> Option<Self> {
         if self.nodes != other.nodes {
             return None;
@@ -124,6 +131,7 @@ impl ClusterPlan {
         let (newer, older) = if rank(self) > rank(other) { (self, other) } else { (other, self) };
         let mut plan = newer.next_change();
         plan.changes = self.changes.max(other.changes) + 1;
+        plan.cluster_name = plan.cluster_name.or_else(|| older.cluster_name.clone());
         for deleted in &older.deleted {
             if !newer.deleted.contains(deleted) {
                 plan.note_deleted(deleted.clone());
@@ -148,8 +156,9 @@ impl ClusterPlan {
         !may_have_forgotten && !other.deleted.iter().all(|it| self.deleted.contains(it))
     }
 
-    /// Whether the plans say the same of which buckets there are, whoever holds what of them.
-    fn has_buckets_of(&self, other: &Self) -> bool {
+    /// Whether the plans say the same of the cluster's name and of which buckets there are, whoever
+    /// holds what of them.
+    fn has_words_of(&self, other: &Self) -> bool {
         let theirs = |name: &String| other.buckets.get(name);
         let is_same = |(name, ours): (&String, &BucketPlan)| {
             let same = |theirs: &BucketPlan| {
@@ -157,7 +166,9 @@ impl ClusterPlan {
             };
             theirs(name).is_some_and(same)
         };
-        self.buckets.len() == other.buckets.len() && self.buckets.iter().all(is_same)
+        self.cluster_name == other.cluster_name
+            && self.buckets.len() == other.buckets.len()
+            && self.buckets.iter().all(is_same)
     }
 
     fn next_change(&self) -> Self {
@@ -213,6 +224,23 @@ mod tests {
         assert!(none.is_deleted("default", None) && none.buckets.is_empty());
         assert_eq!(ClusterPlan::parse(&none.to_json(), "x"), Ok(none));
         assert_eq!(plan().without_bucket("other"), None);
+    }
+
+    #[test]
+    fn of_two_names_that_a_cluster_is_given_at_once_one_counts_on_all_nodes() {
+        let [one, other] = ["one", "other"].map(|name| plan().with_cluster_name(name));
+        assert_eq!(ClusterPlan::parse(&one.to_json(), "x").as_ref(), Ok(&one));
+        let both = one.caught_up_with(&other).unwrap();
+        assert_eq!(other.caught_up_with(&one), Some(both.clone()));
+        assert!(both.cluster_name == one.cluster_name || both.cluster_name == other.cluster_name);
+        assert_eq!(both.caught_up_with(&both.clone()), None);
+        let made = plan().with_new_bucket("orders", uuid(1), settings(), 1, 8);
+        for named in [one.caught_up_with(&made), made.caught_up_with(&one)] {
+            assert_eq!(named.unwrap().cluster_name.as_deref(), Some("one"), "made meanwhile");
+        }
+        let later = one.with_new_bucket("orders", uuid(1), settings(), 1, 8);
+        assert_eq!(plan().caught_up_with(&later), Some(later.clone()));
+        assert_eq!(later.cluster_name.as_deref(), Some("one"), "it stays");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod bucket_changes;
 mod bucket_plan;
 mod cluster_map;
+mod cluster_name;
 mod config_json;
 pub mod fuzzing;
 mod host;
@@ -15,6 +16,7 @@ mod uuid;
 
 pub use bucket_plan::BucketPlan;
 pub use cluster_map::{BucketMap, ClusterMap, ExternalAddress, NodeAddress, Revision, TlsPorts};
+pub use cluster_name::{CLUSTER_NAME_RULE, is_cluster_name};
 pub use config_json::{SERVER_GROUP, host_and_port};
 pub use host::{HOST_RULE, is_host};
 pub use membership_changes::{FailoverError, JoinError};

@@ -23,13 +23,15 @@ pub struct ClusterPlan {
     pub revision: Revision,
     /// The cluster's identity, if it is said; otherwise each node tells its own.
     pub cluster_uuid: Option<Uuid>,
+    /// The cluster's name, for people, if it was given one.
+    pub cluster_name: Option<String>,
     /// The nodes, at least one, with different names.
     pub nodes: Vec<PlannedNode>,
     /// Who holds what of each bucket, by its name.
     pub buckets: BTreeMap<String, BucketPlan>,
     /// Buckets that were deleted, in this order: whoever has one deletes it, too.
     pub deleted: Vec<DeletedBucket>,
-    /// How often buckets were made, changed or deleted.
+    /// How often buckets were made, changed or deleted, or the cluster was named.
     pub changes: u64,
 }
 
@@ -59,6 +61,7 @@ impl ClusterPlan {
         Self {
             revision: Revision { epoch: 1, revision: 1 },
             cluster_uuid: None,
+            cluster_name: None,
             nodes,
             buckets: BTreeMap::new(),
             deleted: Vec::new(),
@@ -99,7 +102,7 @@ impl ClusterPlan {
         ClusterMap {
             revision: self.revision,
             uuid: self.cluster_uuid.unwrap_or(own_uuid),
-            name: "settee".to_owned(),
+            name: self.cluster_name.clone().unwrap_or_else(|| "settee".to_owned()),
             nodes: self.nodes.iter().map(|node| node.address.clone()).collect(),
             this_node: self.index_of(name),
             this_address,

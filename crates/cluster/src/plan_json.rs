@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bucket_plan::BucketPlan;
 use crate::cluster_map::{ExternalAddress, NodeAddress, Revision, TlsPorts};
+use crate::cluster_name::{CLUSTER_NAME_RULE, is_cluster_name};
 use crate::host::HOST_BYTES_MAX;
 use crate::plan::{ClusterPlan, DeletedBucket, PlannedNode};
 use crate::uuid::Uuid;
@@ -42,6 +43,8 @@ struct Document {
     rev: (i64, i64),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cluster_uuid: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cluster_name: Option<String>,
     /// The only bucket's name; older documents have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bucket: Option<String>,
@@ -174,7 +177,7 @@ impl ClusterPlan {
     /// `unnamed`; a node that speaks no TLS has no `kvSSL` and `mgmtSSL`. A node that is reached
     /// from elsewhere may say where: `"external": {"hostname": "h", "ports": {"kv": 31210}}`. Plans
     /// of buckets that were made or changed while nodes ran have `settings`, `deleted` and
-    /// `changes`, too.
+    /// `changes`, too, and that of a cluster that was given a name `cluster_name`.
     pub fn parse(text: &str, unnamed: &str) -> Result<Self, InvalidPlan> {
         let mut document: Document = serde_json::from_str(text)
             .map_err(|error| InvalidPlan(format!("the cluster map cannot be read: {error}")))?;
@@ -199,6 +202,7 @@ impl ClusterPlan {
         let plan = Self {
             revision: Revision { epoch, revision },
             cluster_uuid: parse_uuid("cluster_uuid", document.cluster_uuid)?,
+            cluster_name: document.cluster_name,
             nodes: document.nodes.into_iter().map(node).collect(),
             buckets,
             deleted: document
@@ -226,6 +230,7 @@ impl ClusterPlan {
         let mut document = Document {
             rev: (self.revision.epoch, self.revision.revision),
             cluster_uuid: self.cluster_uuid.map(|uuid| uuid.to_string()),
+            cluster_name: self.cluster_name.clone(),
             bucket: None,
             bucket_uuid: None,
             bucket_settings: None,
@@ -260,6 +265,9 @@ impl ClusterPlan {
             return Err(InvalidPlan(format!("rev [{epoch}, {revision}]: both begin with 1")));
         }
         self.check_numbers()?;
+        if !self.cluster_name.iter().all(|name| is_cluster_name(name)) {
+            return Err(InvalidPlan(format!("cluster_name: it has {CLUSTER_NAME_RULE}")));
+        }
         self.check_nodes()?;
         // Otherwise a plan that merely lacks the bucket would come to say that it is deleted.
         let mut deleted = self.deleted.iter();

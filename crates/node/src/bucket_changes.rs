@@ -168,7 +168,7 @@ impl BucketChanges {
         // A bucket that is deleted meanwhile is gone only when nobody has a handle any more.
         drop(known);
         let (name, words) = (name.to_owned(), words.clone());
-        self.membership.order_buckets(&PlanOrder::Change { name, before, words })
+        self.membership.order_change(&PlanOrder::Change { name, before, words })
     }
 
     /// Gives a bucket other settings, or only says whether it could have them. The caller holds the
@@ -251,7 +251,7 @@ impl BucketChanges {
     fn create_everywhere(&self, settings: &BucketSettings) -> Result<(), BucketRefusal> {
         let said = settings.uuid.as_deref().and_then(Uuid::parse);
         let uuid = said.unwrap_or_else(|| Uuid::random(&self.opener.world.entropy));
-        self.membership.order_buckets(&PlanOrder::Make {
+        self.membership.order_change(&PlanOrder::Make {
             name: settings.name.clone(),
             uuid,
             settings: settings.planned_words(),

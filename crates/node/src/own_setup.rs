@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use cluster::{ExternalAddress, HOST_RULE, NodeAddress, is_host};
+use cluster::{
+    CLUSTER_NAME_RULE, ExternalAddress, HOST_RULE, NodeAddress, is_cluster_name, is_host,
+};
 use platform::{FileError, FileErrorKind};
 
 use crate::kept_files::KeptFiles;
 use serde::{Deserialize, Serialize};
-
-/// Bytes of a cluster's name, as the original has it.
-const CLUSTER_NAME_BYTES_MAX: usize = 256;
 
 /// What is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,17 +72,15 @@ impl OwnSetup {
             let why = format!("`{other}` is no host name, which is {HOST_RULE}");
             return Err(OwnSetupError::Invalid(why));
         }
-        let is_name = |name: &String| {
-            name.len() <= CLUSTER_NAME_BYTES_MAX && !name.chars().any(char::is_control)
-        };
-        if !self.cluster_name.iter().all(is_name) {
-            let why = format!(
-                "A cluster's name has at most {CLUSTER_NAME_BYTES_MAX} bytes and no control \
-                 characters"
-            );
-            return Err(OwnSetupError::Invalid(why));
-        }
-        Ok(())
+        self.cluster_name.iter().try_for_each(|name| check_cluster_name(name))
+    }
+}
+
+/// Refuses a name that no cluster has.
+pub(crate) fn check_cluster_name(name: &str) -> Result<(), OwnSetupError> {
+    match is_cluster_name(name) {
+        true => Ok(()),
+        false => Err(OwnSetupError::Invalid(format!("A cluster's name has {CLUSTER_NAME_RULE}"))),
     }
 }
 

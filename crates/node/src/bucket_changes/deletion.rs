@@ -72,7 +72,7 @@ impl BucketChanges {
         // Before the order: it is this node's own part of it that deletes the bucket, and takes
         // this out.
         *self.lock_ending() = Some((name.to_owned(), done));
-        let ordered = self.membership.order_buckets(&PlanOrder::Delete { name: name.to_owned() });
+        let ordered = self.membership.order_change(&PlanOrder::Delete { name: name.to_owned() });
         let left = self.lock_ending().take();
         ordered?;
         if let Some((_, done)) = left {

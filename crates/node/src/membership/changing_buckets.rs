@@ -207,7 +207,7 @@ impl Membership {
         self.lock_unmade().has_unadapted
     }
 
-    /// Why what was ordered of the buckets is not done here yet, though it will be.
+    /// Why what was ordered is not done here yet, though it will be.
     pub(super) fn obstacle(&self, order: &PlanOrder) -> Option<String> {
         let unmade = self.lock_unmade();
         match order {
@@ -218,7 +218,7 @@ impl Membership {
             PlanOrder::Change { .. } if unmade.has_unadapted => {
                 Some("a bucket does not take its settings, see the log".to_owned())
             }
-            PlanOrder::Change { .. } | PlanOrder::Delete { .. } => None,
+            PlanOrder::Change { .. } | PlanOrder::Delete { .. } | PlanOrder::Name(_) => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a node alone says of itself, changed while it runs.
+//! What a node alone says of itself, and the name of its cluster, changed while it runs.
 
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
@@ -6,7 +6,8 @@ use std::sync::{MutexGuard, PoisonError};
 use cluster::{ExternalAddress, NodeAddress};
 
 use super::Membership;
-use crate::own_setup::{OwnSetup, OwnSetupError};
+use super::plan_order::PlanOrder;
+use crate::own_setup::{OwnSetup, OwnSetupError, check_cluster_name};
 
 impl Membership {
     /// Has clients be told another host name. Durable on return, as are the others.
@@ -25,9 +26,15 @@ impl Membership {
         self.change_own_setup(|setup| setup.external = external)
     }
 
-    /// Gives the cluster another name.
+    /// Gives the cluster another name. Of several nodes those that cannot be reached get it later;
+    /// may take as long as nodes do not answer.
     pub fn set_cluster_name(&self, name: &str) -> Result<(), OwnSetupError> {
-        self.change_own_setup(|setup| setup.cluster_name = Some(name.to_owned()))
+        if self.is_alone() {
+            return self.change_own_setup(|setup| setup.cluster_name = Some(name.to_owned()));
+        }
+        check_cluster_name(name)?;
+        let ordered = self.order_change(&PlanOrder::Name(name.to_owned()));
+        ordered.map_err(|refusal| OwnSetupError::Failed(refusal.to_string()))
     }
 
     fn change_own_setup(&self, change: impl FnOnce(&mut OwnSetup)) -> Result<(), OwnSetupError> {

@@ -38,12 +38,11 @@ impl Membership {
         assert!(self.plans.peers.set(peers).is_ok(), "there is one way to exchange plans");
     }
 
-    /// Changes the buckets of the cluster, on all nodes that can be reached; the others get the
-    /// change when they can. May take as long as nodes do not answer.
+    /// Changes the plan, on all nodes that can be reached; the others get the change when they can. May take as long as nodes do not answer.
     ///
     /// # Errors
     /// See [`BucketRefusal`]. If it is one of a member, nothing was changed anywhere.
-    pub(crate) fn order_buckets(&self, order: &PlanOrder) -> Result<(), BucketRefusal> {
+    pub(crate) fn order_change(&self, order: &PlanOrder) -> Result<(), BucketRefusal> {
         let Some(peers) = self.plans.peers.get() else {
             return Err(BucketRefusal::Failed("The node is starting".to_owned()));
         };
@@ -63,7 +62,7 @@ impl Membership {
                 Attempt::Behind => {}
             }
         }
-        let why = "Buckets keep changing on other nodes, try again";
+        let why = "Other nodes keep changing the cluster map, try again";
         Err(BucketRefusal::Failed(why.to_owned()))
     }
 
@@ -96,7 +95,7 @@ impl Membership {
         let unreached = self.give_plan(peers, silent, next, order.purpose());
         self.plans.state.set_due(!unreached.is_empty());
         if !unreached.is_empty() {
-            tracing::warn!(?unreached, "buckets have changed, and not on these nodes yet");
+            tracing::warn!(?unreached, "the cluster map has changed, and not on these nodes yet");
             self.retries.begin(true);
         }
         match self.obstacle(order) {

@@ -1,4 +1,4 @@
-//! What somebody wants of the buckets of a cluster, and the plan that comes of it.
+//! What somebody wants of a cluster and its buckets, and the plan that comes of it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::peer_copies::OfferPurpose;
 /// What every node tells itself, or the plan says elsewhere.
 const NOT_SHARED: [&str; 2] = ["uuid", "max_vbuckets"];
 
-/// A change of the buckets of a plan.
+/// A change of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PlanOrder {
     /// A new bucket.
@@ -25,6 +25,8 @@ pub(crate) enum PlanOrder {
     Change { name: String, before: BTreeMap<String, String>, words: BucketWords },
     /// A bucket that goes.
     Delete { name: String },
+    /// Another name of the cluster.
+    Name(String),
 }
 
 impl PlanOrder {
@@ -33,7 +35,7 @@ impl PlanOrder {
     pub(super) fn purpose(&self) -> OfferPurpose {
         match self {
             Self::Delete { .. } => OfferPurpose::AwaitedOrder,
-            Self::Make { .. } | Self::Change { .. } => OfferPurpose::Order,
+            Self::Make { .. } | Self::Change { .. } | Self::Name(_) => OfferPurpose::Order,
         }
     }
 
@@ -64,6 +66,7 @@ impl PlanOrder {
                 plan.with_settings(name, settings).ok_or(BucketRefusal::NotFound)
             }
             Self::Delete { name } => plan.without_bucket(name).ok_or(BucketRefusal::NotFound),
+            Self::Name(name) => Ok(plan.with_cluster_name(name)),
         }
     }
 
@@ -125,7 +128,10 @@ mod tests {
         assert!(matches!(again, Err(BucketRefusal::Invalid(..))), "its uuid is one of the past");
         let mut last = made;
         last.revision.revision = i64::MAX / 2;
-        for order in [make("travel"), delete("orders"), change("orders")] {
+        let name = PlanOrder::Name("other".to_owned());
+        let named = name.applied(&deleted).unwrap();
+        assert_eq!((named.cluster_name.as_deref(), named.changes), (Some("other"), 4));
+        for order in [make("travel"), delete("orders"), change("orders"), name] {
             let refused = order.applied(&last);
             assert!(matches!(refused, Err(BucketRefusal::Failed(_))), "no number is left");
         }

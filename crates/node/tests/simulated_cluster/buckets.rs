@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bucket::EvictionPolicy;
 use cluster::ClusterPlan;
+use node::OwnSetupError;
 use platform::simulated::{Fault, FaultError};
 use platform::{Files, Random};
 use protocol::Status;
@@ -420,4 +421,32 @@ fn settings_are_changed_on_all_nodes() {
         assert_eq!(found.bucket().eviction_policy(), EvictionPolicy::Full, "{bucket}");
     }
     changed.end(2);
+}
+
+#[test]
+fn a_cluster_is_given_a_name_by_any_node_and_who_was_silent_hears_of_it() {
+    for (named_on, silent) in [(0, None), (1, Some(0)), (0, Some(1))] {
+        let changed = Changed::new(6, 2);
+        if let Some(index) = silent {
+            changed.0.lock().power_cut(index);
+        }
+        let name = |name: &str| {
+            let cluster = changed.0.lock();
+            cluster.node(named_on).membership().set_cluster_name(name)
+        };
+        assert!(matches!(name("a\nb"), Err(OwnSetupError::Invalid(_))));
+        name("mine").unwrap();
+        changed.restart(named_on);
+        if let Some(index) = silent {
+            changed.0.lock().start(index);
+        }
+        changed.run(15);
+        for index in 0..2 {
+            let map = changed.0.lock().node(index).membership().cluster_map();
+            assert_eq!(map.name, "mine", "{named_on}, {silent:?}: on {index}");
+        }
+        changed.create(1 - named_on).unwrap();
+        assert_eq!(changed.plan(named_on).cluster_name.as_deref(), Some("mine"));
+        changed.end(2);
+    }
 }
