@@ -6,7 +6,8 @@
 //! RFC 4616.
 #![warn(clippy::indexing_slicing)]
 
-pub mod access;
+pub mod absent_services;
+mod access;
 mod address_limit;
 pub mod client;
 pub mod credentials;
@@ -40,7 +41,7 @@ pub use privilege::{Privilege, PrivilegeSet};
 pub use registry::{
     Editor, Group, NewPassword, UserAccount, UserRegistry, UsersEdit, UsersEditError,
 };
-pub use role::{ROLES, Role, RoleExtent, RoleKind};
+pub use role::{Role, RoleExtent, RoleKind, all_roles};
 pub use user_limits::UserLimits;
 pub use users::{Users, UsersConfig, UsersKeeper};
 pub use users_file::UsersFileError;

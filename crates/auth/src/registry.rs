@@ -70,6 +70,9 @@ pub struct Group {
     pub description: String,
     /// Its roles.
     pub roles: Vec<Role>,
+    /// The group of a directory (LDAP) that it stands for, empty if none: kept for programs that
+    /// manage it, as no directory is asked.
+    pub ldap_group_ref: String,
 }
 
 /// A password that is to be set: hashed already, which takes milliseconds.
@@ -394,7 +397,7 @@ mod tests {
 
     fn group(name: &str, roles: &str) -> UsersEdit {
         let roles = Role::parse_all(roles).unwrap();
-        UsersEdit::PutGroup(name.to_owned(), Group { description: String::new(), roles })
+        UsersEdit::PutGroup(name.to_owned(), Group { roles, ..Group::default() })
     }
 
     fn after(edits: &[UsersEdit]) -> UserRegistry {

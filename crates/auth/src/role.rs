@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::absent_services::ROLES_OF_ABSENT_SERVICES;
 use crate::privilege::Privilege::*;
 use crate::privilege::PrivilegeSet;
 
@@ -40,7 +41,7 @@ pub struct RoleKind {
     pub(crate) in_part: PrivilegeSet,
 }
 
-const SEES: PrivilegeSet = PrivilegeSet::of(&[SystemSettings]);
+pub(crate) const SEES: PrivilegeSet = PrivilegeSet::of(&[SystemSettings]);
 const SEES_TASKS: PrivilegeSet = PrivilegeSet::of(&[SystemSettings, TasksRead]);
 const SEES_BUCKETS: PrivilegeSet = PrivilegeSet::of(&[BucketRead, CollectionRead, SimpleStats]);
 const READS: PrivilegeSet = PrivilegeSet::of(&[Read, RangeScan, SystemXattrRead]);
@@ -57,8 +58,13 @@ const MANAGES_BUCKETS: PrivilegeSet = PrivilegeSet::of(&[
     SimpleStats,
 ]);
 
-/// All roles. Those of services that this server does not have are not among them.
-pub static ROLES: [RoleKind; 16] = [
+/// All roles that there are, those that allow nothing here behind the others.
+pub fn all_roles() -> impl Iterator<Item = &'static RoleKind> {
+    ROLES.iter().chain(&ROLES_OF_ABSENT_SERVICES)
+}
+
+/// Those of what this server does.
+static ROLES: [RoleKind; 16] = [
     RoleKind {
         name: "admin",
         title: "Full Admin",
@@ -259,7 +265,7 @@ impl Role {
             None => (text.trim(), None),
             Some((name, rest)) => (name, Some(rest.strip_suffix(']')?)),
         };
-        let kind = ROLES.iter().find(|kind| kind.name == name)?;
+        let kind = all_roles().find(|kind| kind.name == name)?;
         let mut names = place.into_iter().flat_map(|place| place.split(':'));
         let mut next = || match names.next() {
             Some("") => Err(()),
@@ -360,9 +366,9 @@ mod tests {
 
     #[test]
     fn every_role_has_words_and_a_name_of_its_own() {
-        for kind in &ROLES {
+        for kind in all_roles() {
             assert!(!kind.title.is_empty() && kind.description.ends_with('.'), "{kind:?}");
-            assert_eq!(ROLES.iter().filter(|other| other.name == kind.name).count(), 1);
+            assert_eq!(all_roles().filter(|other| other.name == kind.name).count(), 1);
             assert!(kind.on_node.contains(SystemSettings), "{}: clients bootstrap", kind.name);
         }
     }

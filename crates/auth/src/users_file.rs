@@ -98,6 +98,9 @@ struct UserJson {
 struct GroupJson {
     description: String,
     roles: Vec<String>,
+    /// Left out where there is none, so that older programs read the file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    ldap_group_ref: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -192,14 +195,20 @@ fn roles_to(roles: &[Role]) -> Vec<String> {
 
 impl From<&Group> for GroupJson {
     fn from(group: &Group) -> Self {
-        Self { description: group.description.clone(), roles: roles_to(&group.roles) }
+        let Group { description, roles, ldap_group_ref } = group.clone();
+        Self { description, roles: roles_to(&roles), ldap_group_ref }
     }
 }
 
 impl GroupJson {
     fn to_group(&self) -> Option<Group> {
         let roles = roles_from(&self.roles)?;
-        Some(Group { description: self.description.clone(), roles })
+        let Self { description, ldap_group_ref, .. } = self;
+        Some(Group {
+            description: description.clone(),
+            roles,
+            ldap_group_ref: ldap_group_ref.clone(),
+        })
     }
 }
 
@@ -343,7 +352,11 @@ mod tests {
         let before = users();
         before.set_password("root", b"secret");
         let roles = Role::parse_all("data_reader[b:s:c],bucket_admin[*]").unwrap();
-        let group = Group { description: "readers".to_owned(), roles: roles.clone() };
+        let group = Group {
+            description: "readers".to_owned(),
+            roles: roles.clone(),
+            ldap_group_ref: "cn=readers".to_owned(),
+        };
         for edit in [
             UsersEdit::PutGroup("g".to_owned(), group),
             UsersEdit::PutUser {

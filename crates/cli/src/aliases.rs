@@ -170,8 +170,9 @@ mod tests {
             ),
             (
                 "couchbase-cli user-manage --set-group --group-name shop --roles admin \
-                 --group-description x",
-                "group set shop --roles admin --description x --management http://127.0.0.1:8091",
+                 --group-description x --ldap-ref cn=shop",
+                "group set shop --roles admin --description x --ldap-group-ref cn=shop \
+                 --management http://127.0.0.1:8091",
             ),
             (
                 "couchbase-cli user-manage --delete-group --group-name shop",

@@ -48,6 +48,10 @@ struct Said {
     /// What it is for
     #[arg(long)]
     description: Option<String>,
+    /// The group of a directory that it stands for, kept for programs that manage it: a node asks
+    /// no directory
+    #[arg(long)]
+    ldap_group_ref: Option<String>,
 }
 
 const HELP: &str = "\
@@ -85,11 +89,12 @@ pub fn run(arguments: &GroupArguments) -> anyhow::Result<ExitCode> {
 
 impl Said {
     /// The fields of a group, as they are said here or else `known`.
-    fn form(&self, known: &Value) -> [(&'static str, String); 2] {
+    fn form(&self, known: &Value) -> [(&'static str, String); 3] {
         let or_else = |said: &Option<String>, known: String| said.clone().unwrap_or(known);
         [
             ("roles", or_else(&self.roles, roles(known).join(","))),
-            ("description", or_else(&self.description, description(known).to_owned())),
+            ("description", or_else(&self.description, text(known, "description"))),
+            ("ldap_group_ref", or_else(&self.ldap_group_ref, text(known, "ldap_group_ref"))),
         ]
     }
 }
@@ -98,8 +103,8 @@ fn roles(group: &Value) -> Vec<String> {
     group.get("roles").and_then(Value::as_array).into_iter().flatten().map(role).collect()
 }
 
-fn description(group: &Value) -> &str {
-    group.get("description").and_then(Value::as_str).unwrap_or_default()
+fn text(group: &Value, field: &str) -> String {
+    group.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// All groups.
@@ -110,9 +115,8 @@ fn table(groups: &Value) -> Table {
 }
 
 fn row(group: &Value) -> Vec<String> {
-    let name = group.get("id").and_then(Value::as_str).unwrap_or_default();
     let or_none = |text: String| if text.is_empty() { "-".to_owned() } else { text };
-    let cells = [name.to_owned(), roles(group).join(","), description(group).to_owned()];
+    let cells = [text(group, "id"), roles(group).join(","), text(group, "description")];
     cells.map(or_none).into()
 }
 
@@ -131,17 +135,18 @@ mod tests {
         let known = json!({
             "id": "shop",
             "description": "the web shop",
+            "ldap_group_ref": "cn=shop",
             "roles": [{"role": "data_reader", "bucket_name": "b", "scope_name": "s",
                        "collection_name": "*"}, {"role": "ro_admin"}],
         });
         let form = |said: Said, known: &Value| said.form(known).map(|(_, value)| value);
-        let as_it_was = ["data_reader[b:s],ro_admin", "the web shop"];
+        let as_it_was = ["data_reader[b:s],ro_admin", "the web shop", "cn=shop"];
         assert_eq!(form(Said::default(), &known), as_it_was);
-        assert_eq!(row(&known)[1..], as_it_was);
+        assert_eq!(row(&known)[1..], as_it_was[..2]);
         let said = Said { roles: Some(String::new()), ..Said::default() };
-        assert_eq!(form(said, &known), ["", "the web shop"]);
+        assert_eq!(form(said, &known), ["", "the web shop", "cn=shop"]);
         let said = Said { description: Some("d".to_owned()), ..Said::default() };
-        assert_eq!(form(said, &Value::Null), ["", "d"], "of a new group");
+        assert_eq!(form(said, &Value::Null), ["", "d", ""], "of a new group");
         assert_eq!(row(&json!({"id": "shop", "roles": []})), ["shop", "-", "-"]);
     }
 }

@@ -154,6 +154,9 @@ struct Users {
     /// What the group is for
     #[arg(long)]
     group_description: Option<String>,
+    /// The group of a directory that the group stands for
+    #[arg(long)]
+    ldap_ref: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -306,6 +309,7 @@ impl Users {
             let said = vec![
                 flag("--roles", self.roles.as_deref()),
                 flag("--description", self.group_description.as_deref()),
+                flag("--ldap-group-ref", self.ldap_ref.as_deref()),
             ];
             ("group", self.group_name, "--group-name", said)
         } else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Group, ROLES, RoleExtent, RoleKind, UsersEdit};
+use auth::{Group, RoleExtent, RoleKind, UsersEdit, all_roles};
 use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Path, State};
@@ -18,7 +18,7 @@ use crate::context::Context;
 
 /// GET /settings/rbac/roles
 pub(super) async fn roles() -> Response {
-    answers::ok(&ROLES.iter().map(kind_json).collect())
+    answers::ok(&all_roles().map(kind_json).collect())
 }
 
 fn kind_json(kind: &RoleKind) -> Value {
@@ -50,7 +50,7 @@ pub(super) async fn one(State(context): State<Arc<Context>>, Path(name): Path<St
     }
 }
 
-/// PUT /settings/rbac/groups/{group}: description and roles.
+/// PUT /settings/rbac/groups/{group}: description, roles, and the group of a directory.
 pub(super) async fn change(
     State(context): State<Arc<Context>>,
     Extension(user): Extension<User>,
@@ -62,9 +62,7 @@ pub(super) async fn change(
     };
     let description = fields.remove("description").unwrap_or_default();
     let roles = fields.remove("roles").unwrap_or_default();
-    if fields.remove("ldap_group_ref").is_some_and(|group| !group.is_empty()) {
-        return answers::refused("ldap_group_ref", "This server asks no other for groups");
-    }
+    let ldap_group_ref = fields.remove("ldap_group_ref").unwrap_or_default();
     if let Some(unknown) = fields.into_keys().next() {
         return answers::refused(&unknown, "Unsupported key");
     }
@@ -72,7 +70,7 @@ pub(super) async fn change(
     let held = registry.groups.get(&name).map_or(&[][..], |group| &group.roles);
     match named_roles(&context, &roles, held) {
         Ok(roles) => {
-            let edit = UsersEdit::PutGroup(name, Group { description, roles });
+            let edit = UsersEdit::PutGroup(name, Group { description, roles, ldap_group_ref });
             carry_out(&context, &user, edit).await
         }
         Err(why) => answers::refused("roles", &why),
@@ -90,5 +88,10 @@ pub(super) async fn remove(
 
 fn group_json(name: &str, group: &Group) -> Value {
     let roles: Vec<Value> = group.roles.iter().map(role_json).collect();
-    json!({"id": name, "description": group.description, "roles": roles})
+    json!({
+        "id": name,
+        "description": group.description,
+        "roles": roles,
+        "ldap_group_ref": group.ldap_group_ref,
+    })
 }

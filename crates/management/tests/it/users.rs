@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use auth::{Editor, Privilege, PrivilegeSet, ROLES, Role, UsersEdit};
+use auth::{Editor, Privilege, PrivilegeSet, Role, UsersEdit, all_roles};
 use management::{Limits, NeededAt, REST_ROUTES, RestRoute};
 use serde_json::{Value, json};
 
@@ -70,11 +70,11 @@ fn who_asks_hears_whether_it_is_an_administrator() {
 #[test]
 fn every_request_needs_its_privilege_and_no_role_without_it_is_let_through() {
     let port = RestPort::start();
-    for kind in &ROLES {
+    for kind in all_roles() {
         put(&port, kind.name, &role_everywhere(kind.name));
     }
     put(&port, "nobody", "");
-    for user in ROLES.iter().map(|kind| kind.name).chain(["nobody"]) {
+    for user in all_roles().map(|kind| kind.name).chain(["nobody"]) {
         for RestRoute { method, path, need, .. } in REST_ROUTES {
             let target = filled_in(path);
             let access = port.node.users.access(user).unwrap();
@@ -239,7 +239,10 @@ fn a_user_has_the_roles_of_its_groups_and_is_told_where_they_come_from() {
         ("GET", "/settings/rbac/groups/g", "", 404, "\"Unknown group.\""),
         ("DELETE", "/settings/rbac/groups/g", "", 404, "\"Group was not found.\""),
         ("PUT", "/settings/rbac/groups/g", "roles=root", 400, "[root]"),
+        ("PUT", "/settings/rbac/groups/g", "ldap_group_ref=cn%3Dg", 200, ""),
+        ("GET", "/settings/rbac/groups/g", "", 200, "\"ldap_group_ref\":\"cn=g\""),
         ("PUT", "/settings/rbac/groups/g", "description=d&roles=data_reader[*]", 200, ""),
+        ("GET", "/settings/rbac/groups/g", "", 200, "\"ldap_group_ref\":\"\""),
         ("GET", "/settings/rbac/groups/g", "", 200, "\"description\":\"d\",\"id\":\"g\""),
         (
             "PUT",

@@ -163,8 +163,8 @@ impl WantedGroup {
         if target.users.registry().groups.contains_key(&self.name) {
             return Ok(false);
         }
-        let group =
-            Group { description: self.description.clone(), roles: roles_on(target, &self.roles)? };
+        let (description, roles) = (self.description.clone(), roles_on(target, &self.roles)?);
+        let group = Group { description, roles, ..Group::default() };
         edit(target, &UsersEdit::PutGroup(self.name.clone(), group))
     }
 }
