@@ -9,26 +9,21 @@ SERVICES = (
     "collectionsanalytics", "pinganalytics", "eventingmanagement", "scopeeventingmanagement",
 )
 
-# Buckets, users, groups and roles are not made over REST.
-MANAGEMENT = (
-    "bucketmgr", "bucketmgrdura", "storagebackend", "customconflictresolution", "flushbucket",
-    "memcachedbucket", "historyretention", "usermanager", "usergroup", "usermanagerchangepassword",
-)
+# Limits of tenants, groups of nodes, buckets without persistence or replicas and rules of conflict
+# that users write are not there.
+OTHERS = ("ratelimits", "collectionsmgrmaxcollections", "zoneawarereplicareads", "memcachedbucket",
+          "customconflictresolution")
 
-# Limits of tenants and groups of nodes are not there.
-OTHERS = ("ratelimits", "collectionsmgrmaxcollections", "zoneawarereplicareads")
-
-FEATURES = SERVICES + MANAGEMENT + OTHERS
+FEATURES = SERVICES + OTHERS
 
 # Tests that no feature names, and why.
 TESTS = (
     "TestClusterPingAll",  # wants more than one service
+    # Want Magma: there is one storage engine, and no history of documents' versions.
+    "TestBucketMgrHistoryRetention", "TestBucketMgrStorageBackendMagma",
+    "TestCollectionHistoryRetentionTest", "TestCollectionHistoryRetentionTestV2",
     # Wants a context that is cancelled before to win against an answer; a fast answer may win.
     "TestBasicCrudContext",
     # Want an address of another network that does not answer.
     "TestBucketWaitUntilReadyFastFailConnStr", "TestClusterWaitUntilReadyFastFailConnStr",
 )
-
-# What their preparation does and this node refuses, by file: a cluster is not given another name.
-# Everything that is measured has the name which it has.
-REPLACED = {"testsuite_test.go": ("\tsuite.setClusterName()\n}", "}")}
