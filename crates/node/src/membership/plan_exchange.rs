@@ -38,7 +38,8 @@ impl Membership {
         assert!(self.plans.peers.set(peers).is_ok(), "there is one way to exchange plans");
     }
 
-    /// Changes the plan, on all nodes that can be reached; the others get the change when they can. May take as long as nodes do not answer.
+    /// Changes the plan, on all nodes that can be reached; the others get the change when they can.
+    /// May take as long as nodes do not answer.
     ///
     /// # Errors
     /// See [`BucketRefusal`]. If it is one of a member, nothing was changed anywhere.
