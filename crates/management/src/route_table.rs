@@ -104,6 +104,12 @@ pub const REST_ROUTES: &[RestRoute] = &[
         on_node(Privilege::SystemSettings),
         "The ports of all nodes, and again whenever they change",
     ),
+    route(
+        "GET",
+        "/pools/default/terseClusterInfo",
+        on_node(Privilege::SystemSettings),
+        "The cluster in a few words",
+    ),
     route("GET", "/pools/default/tasks", on_node(Privilege::TasksRead), "What is under way"),
     route("GET", "/metrics", on_node(Privilege::SimpleStats), "Samples for Prometheus"),
     route("GET", "/_prometheusMetrics", on_node(Privilege::SimpleStats), "The same"),

@@ -127,6 +127,7 @@ fn cluster_routes() -> Router<Arc<Context>> {
         .route("/pools/nodes", get(cluster::nodes))
         .route("/pools/default/nodeServices", get(cluster::node_services))
         .route("/pools/default/nodeServicesStreaming", get(streaming::node_services))
+        .route("/pools/default/terseClusterInfo", get(cluster::terse_info))
         .route("/pools/default/tasks", get(cluster::tasks))
         .route(PLAN_EXCHANGE, get(cluster_plan::show).put(cluster_plan::carry_out))
         .route("/settee/vbuckets/damaged", get(damage::list))

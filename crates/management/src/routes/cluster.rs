@@ -18,8 +18,10 @@ use crate::bucket_view::{BucketFacts, BucketView, Warmup};
 use crate::context::Context;
 use crate::node_view::{NodeFacts, NodeView};
 
-/// The version in the form of the cluster manager: 7.6, as major * 65536 + minor.
-const COMPATIBILITY: u32 = (7 << 16) | 6;
+/// The version of the original whose requests are answered, major and minor.
+const VERSION: (u32, u32) = (7, 6);
+/// The same in the form of the cluster manager: major * 65536 + minor.
+const COMPATIBILITY: u32 = (VERSION.0 << 16) | VERSION.1;
 
 /// Figures of all buckets together.
 #[derive(Default)]
@@ -233,6 +235,18 @@ pub(super) async fn nodes(State(context): State<Arc<Context>>) -> Response {
 /// GET /pools/default/nodeServices
 pub(super) async fn node_services(State(context): State<Arc<Context>>) -> Response {
     answers::json_text(StatusCode::OK, context.view.cluster_map().global_config())
+}
+
+/// GET /pools/default/terseClusterInfo. No node decides for the others: all name the first one.
+pub(super) async fn terse_info(State(context): State<Arc<Context>>) -> Response {
+    let cluster = context.view.cluster_map();
+    let first = cluster.nodes.first().unwrap_or(&cluster.this_address);
+    answers::ok(&json!({
+        "clusterUUID": cluster.uuid.to_string(),
+        "orchestrator": node_name(first),
+        "isBalanced": true,
+        "clusterCompatVersion": format!("{}.{}", VERSION.0, VERSION.1),
+    }))
 }
 
 /// GET /pools/default/tasks

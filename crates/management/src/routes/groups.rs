@@ -88,10 +88,11 @@ pub(super) async fn remove(
 
 fn group_json(name: &str, group: &Group) -> Value {
     let roles: Vec<Value> = group.roles.iter().map(role_json).collect();
-    json!({
-        "id": name,
-        "description": group.description,
-        "roles": roles,
-        "ldap_group_ref": group.ldap_group_ref,
-    })
+    let mut json = json!({"id": name, "description": group.description, "roles": roles});
+    // Clients tell a reference that is empty from none.
+    let reference = Some(&group.ldap_group_ref).filter(|reference| !reference.is_empty());
+    if let (Some(fields), Some(reference)) = (json.as_object_mut(), reference) {
+        fields.insert("ldap_group_ref".to_owned(), json!(reference));
+    }
+    json
 }

@@ -131,6 +131,12 @@ const ROUTES: &[Route] = &[
     ("POST", "/settings/web", 400, &["/errors/username", "/errors/password"]),
     ("GET", "/pools/nodes", 200, &["/nodes/0/otpNode"]),
     ("GET", "/pools/default/nodeServices", 200, GLOBAL),
+    (
+        "GET",
+        "/pools/default/terseClusterInfo",
+        200,
+        &["/clusterUUID", "/orchestrator", "/isBalanced", "/clusterCompatVersion"],
+    ),
     ("GET", "/nodeStatuses", 200, &["/127.0.0.1:12001/status", "/127.0.0.1:12001/otpNode"]),
     ("GET", "/versions", 200, &["/implementationVersion", "/componentsVersion/ns_server"]),
     ("GET", "/pools/default/serverGroups", 200, &["/groups/0/name", "/groups/0/nodes/0/otpNode"]),

@@ -242,7 +242,7 @@ fn a_user_has_the_roles_of_its_groups_and_is_told_where_they_come_from() {
         ("PUT", "/settings/rbac/groups/g", "ldap_group_ref=cn%3Dg", 200, ""),
         ("GET", "/settings/rbac/groups/g", "", 200, "\"ldap_group_ref\":\"cn=g\""),
         ("PUT", "/settings/rbac/groups/g", "description=d&roles=data_reader[*]", 200, ""),
-        ("GET", "/settings/rbac/groups/g", "", 200, "\"ldap_group_ref\":\"\""),
+        ("GET", "/settings/rbac/groups/g", "", 200, "\"id\":\"g\",\"roles\""),
         ("GET", "/settings/rbac/groups/g", "", 200, "\"description\":\"d\",\"id\":\"g\""),
         (
             "PUT",
