@@ -32,12 +32,15 @@ pub struct StreamStart {
 pub struct FailoverTable {
     /// Shared with every flush, which has the file remember them.
     entries: Arc<[FailoverEntry]>,
+    /// There is one branch, which begins here and which no other node can have written to.
+    is_first_here: bool,
 }
 
 impl FailoverTable {
     /// The table of a new vBucket.
     pub fn new(uuid: VbUuid) -> Self {
-        Self::from_entries(&[FailoverEntry { uuid, seqno: Seqno(0) }], uuid, Seqno(0))
+        let first = [FailoverEntry { uuid, seqno: Seqno(0) }];
+        Self { is_first_here: true, ..Self::from_entries(&first, uuid, Seqno(0)) }
     }
 
     /// A table read from a file: entries that break the invariants are dropped; when none is
@@ -55,12 +58,18 @@ impl FailoverTable {
             assert!(fallback.0 != 0, "a branch has a name");
             sane.push(FailoverEntry { uuid: fallback, seqno: high_seqno });
         }
-        Self { entries: sane.into() }
+        Self { entries: sane.into(), is_first_here: false }
     }
 
-    /// Begins a new branch at `seqno`, forgetting branches that would begin later.
+    /// Begins a new branch at `seqno`, forgetting branches that would begin later. Where nothing
+    /// was ever written, the branch that a new vBucket has is that one: of two a consumer that names
+    /// the first would have to go back to where it ended, to nothing.
     pub fn begin_branch(&mut self, uuid: VbUuid, seqno: Seqno) {
         assert!(uuid.0 != 0, "a branch has a name");
+        if self.is_first_here && seqno == Seqno(0) {
+            return;
+        }
+        self.is_first_here = false;
         let older = self.entries.iter().copied().filter(|entry| entry.seqno <= seqno);
         let newest = FailoverEntry { uuid, seqno };
         self.entries = std::iter::once(newest).chain(older).take(FAILOVER_ENTRIES_MAX).collect();
@@ -69,6 +78,7 @@ impl FailoverTable {
     /// Takes the place of the own table with another node's, whose history this vBucket follows. It
     /// may know branches that begin behind what is here. One without a sane entry changes nothing.
     pub fn adopt(&mut self, entries: &[FailoverEntry]) {
+        self.is_first_here = false;
         if entries.iter().any(|entry| entry.uuid.0 != 0) {
             let (fallback, end) = (self.current().uuid, Seqno(u64::MAX));
             *self = Self::from_entries(entries, fallback, end);
@@ -186,6 +196,22 @@ mod tests {
             let seqno = table.rollback_point(&request, Seqno(40), Seqno(5));
             assert_eq!(seqno, expected.map(Seqno), "{why}: {request:?}");
         }
+    }
+
+    #[test]
+    fn the_first_branch_is_kept_until_something_was_written_here_or_elsewhere() {
+        let begun_at = |mut table: FailoverTable, seqno| {
+            table.begin_branch(VbUuid(2), Seqno(seqno));
+            table.entries().iter().map(|entry| entry.uuid.0).collect::<Vec<_>>()
+        };
+        let new = FailoverTable::new(VbUuid(1));
+        assert_eq!(begun_at(new.clone(), 0), [1]);
+        assert_eq!(begun_at(new.clone(), 1), [2, 1]);
+        let read = FailoverTable::from_entries(new.entries(), VbUuid(9), Seqno(0));
+        assert_eq!(begun_at(read, 0), [2, 1], "it may have been told");
+        let mut adopted = new;
+        adopted.adopt(&[entry(7, 0)]);
+        assert_eq!(begun_at(adopted, 0), [2, 7], "whose first branch it is may have written");
     }
 
     #[test]
