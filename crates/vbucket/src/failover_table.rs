@@ -62,8 +62,8 @@ impl FailoverTable {
     }
 
     /// Begins a new branch at `seqno`, forgetting branches that would begin later. Where nothing
-    /// was ever written, the branch that a new vBucket has is that one: of two a consumer that names
-    /// the first would have to go back to where it ended, to nothing.
+    /// was ever written, the branch that a new vBucket has is that one: of two, a consumer that
+    /// names the first would have to go back to where it ended, to nothing.
     pub fn begin_branch(&mut self, uuid: VbUuid, seqno: Seqno) {
         assert!(uuid.0 != 0, "a branch has a name");
         if self.is_first_here && seqno == Seqno(0) {

@@ -1,0 +1,9 @@
+"""What the tests of the Go SDK's core are not asked for here, and why."""
+
+# Services that are not there, buckets without persistence or replicas, and figures of tenants.
+FEATURES = ("views", "n1ql", "n1qlreasons", "cbas", "fts", "memd", "computeunits")
+
+# Tests that no feature names, and why.
+TESTS = (
+    "TestGetHttpEps",  # wants the query service
+)
