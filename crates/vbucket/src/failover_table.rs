@@ -32,7 +32,8 @@ pub struct StreamStart {
 pub struct FailoverTable {
     /// Shared with every flush, which has the file remember them.
     entries: Arc<[FailoverEntry]>,
-    /// There is one branch, which begins here and which no other node can have written to.
+    /// There is one branch, which began here and which nobody has followed, so that no other node
+    /// can have gone on from it.
     is_first_here: bool,
 }
 
@@ -62,8 +63,8 @@ impl FailoverTable {
     }
 
     /// Begins a new branch at `seqno`, forgetting branches that would begin later. Where nothing
-    /// was ever written, the branch that a new vBucket has is that one: of two, a consumer that
-    /// names the first would have to go back to where it ended, to nothing.
+    /// was written and nobody has followed, the branch of a new vBucket is that one: of two, a
+    /// consumer that names the first would have to go back to where it ended, to nothing.
     pub fn begin_branch(&mut self, uuid: VbUuid, seqno: Seqno) {
         assert!(uuid.0 != 0, "a branch has a name");
         if self.is_first_here && seqno == Seqno(0) {
@@ -73,6 +74,11 @@ impl FailoverTable {
         let older = self.entries.iter().copied().filter(|entry| entry.seqno <= seqno);
         let newest = FailoverEntry { uuid, seqno };
         self.entries = std::iter::once(newest).chain(older).take(FAILOVER_ENTRIES_MAX).collect();
+    }
+
+    /// Somebody follows this history from now on, and may go on from it as another branch.
+    pub fn note_followed(&mut self) {
+        self.is_first_here = false;
     }
 
     /// Takes the place of the own table with another node's, whose history this vBucket follows. It
@@ -209,6 +215,9 @@ mod tests {
         assert_eq!(begun_at(new.clone(), 1), [2, 1]);
         let read = FailoverTable::from_entries(new.entries(), VbUuid(9), Seqno(0));
         assert_eq!(begun_at(read, 0), [2, 1], "it may have been told");
+        let mut followed = new.clone();
+        followed.note_followed();
+        assert_eq!(begun_at(followed, 0), [2, 1], "who has followed it may have gone on from it");
         let mut adopted = new;
         adopted.adopt(&[entry(7, 0)]);
         assert_eq!(begun_at(adopted, 0), [2, 7], "whose first branch it is may have written");

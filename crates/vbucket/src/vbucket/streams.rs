@@ -31,6 +31,7 @@ impl Vbucket {
         tenure: Tenure,
     ) -> Result<Registration, Seqno> {
         let registration = self.checkpoints.register(name, after, tenure);
+        self.failover_table.note_followed();
         self.settle_account();
         registration
     }
