@@ -6,8 +6,8 @@
 //! RFC 4616.
 #![warn(clippy::indexing_slicing)]
 
-pub mod absent_services;
-mod access;
+mod absent_services;
+pub mod access;
 mod address_limit;
 pub mod client;
 pub mod credentials;

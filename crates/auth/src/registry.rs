@@ -235,6 +235,7 @@ impl UserRegistry {
             UsersEdit::PutGroup(name, group) => {
                 check_name("name", name)?;
                 check_text("description", &group.description)?;
+                check_text("ldap_group_ref", &group.ldap_group_ref)?;
                 check_roles(&group.roles)?;
                 self.groups.insert(name.clone(), Arc::new(group.clone()));
                 check_count(self.groups.len())

@@ -239,6 +239,7 @@ fn a_user_has_the_roles_of_its_groups_and_is_told_where_they_come_from() {
         ("GET", "/settings/rbac/groups/g", "", 404, "\"Unknown group.\""),
         ("DELETE", "/settings/rbac/groups/g", "", 404, "\"Group was not found.\""),
         ("PUT", "/settings/rbac/groups/g", "roles=root", 400, "[root]"),
+        ("PUT", "/settings/rbac/groups/g", "ldap_group_ref=a%0Ab", 400, "\"ldap_group_ref\""),
         ("PUT", "/settings/rbac/groups/g", "ldap_group_ref=cn%3Dg", 200, ""),
         ("GET", "/settings/rbac/groups/g", "", 200, "\"ldap_group_ref\":\"cn=g\""),
         ("PUT", "/settings/rbac/groups/g", "description=d&roles=data_reader[*]", 200, ""),
