@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::env::{join_paths, split_paths};
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -184,6 +184,22 @@ fn work_of(suite: &str) -> PathBuf {
     target_directory().join("acceptance-work").join(suite)
 }
 
+/// Keeps a second run of the suite away from its directory. Ends with the file, or the process.
+fn lock(work: &Path) -> Result<File> {
+    let path = work.with_extension("lock");
+    fs::create_dir_all(path.parent().context("work is in a directory")?)?;
+    let file = File::create(&path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("the suite is being run already, in {}: let that end first", work.display())
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
+}
+
 fn run_in(
     suite: &Path,
     name: &str,
@@ -202,6 +218,7 @@ fn run_in(
         }
     };
     let work = work_of(name);
+    let _until_its_end = lock(&work)?;
     if work.exists() {
         fs::remove_dir_all(&work)?;
     }
@@ -289,6 +306,16 @@ mod tests {
         let environment = vec![("SEED", "18".to_owned())];
         run_in(&suite, "xtask-test", Path::new("/other"), &environment).unwrap();
         assert!(work_of("xtask-test").join("left-behind").exists());
+    }
+
+    #[test]
+    fn a_suite_that_is_being_run_is_not_run_a_second_time() {
+        let work = work_of("xtask-test-of-locks");
+        let first = lock(&work).unwrap();
+        let refused = lock(&work).unwrap_err().to_string();
+        assert!(refused.contains("being run already"), "{refused}");
+        drop(first);
+        lock(&work).unwrap();
     }
 
     #[test]
