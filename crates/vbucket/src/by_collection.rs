@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use document::{CollectionId, Map};
+use platform::prefetch::prefetch;
 
 /// Values by the id of a collection, in no order.
 ///
@@ -10,11 +11,20 @@ use document::{CollectionId, Map};
 /// its turn comes: what was asked for last is found without one.
 #[derive(Debug)]
 pub(crate) struct ByCollection<T> {
-    list: Vec<(CollectionId, T)>,
+    list: Vec<Entry<T>>,
     /// Where each is in `list`.
     places: Map<CollectionId, u32>,
     /// The place that was asked for last; it may be another's by now.
     last: Cell<u32>,
+}
+
+/// Where vBuckets take turns each request waits for it: it lies in one line of memory, or in as few
+/// as it fits into.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Entry<T> {
+    id: CollectionId,
+    value: T,
 }
 
 impl<T> Default for ByCollection<T> {
@@ -27,7 +37,7 @@ impl<T> ByCollection<T> {
     #[inline]
     fn place(&self, id: CollectionId) -> Option<usize> {
         let last = self.last.get() as usize;
-        if self.list.get(last).is_some_and(|(known, _)| *known == id) {
+        if self.list.get(last).is_some_and(|known| known.id == id) {
             return Some(last);
         }
         let place = *self.places.get(&id)?;
@@ -42,13 +52,21 @@ impl<T> ByCollection<T> {
 
     #[inline]
     pub(crate) fn get(&self, id: CollectionId) -> Option<&T> {
-        self.list.get(self.place(id)?).map(|(_, value)| value)
+        self.list.get(self.place(id)?).map(|entry| &entry.value)
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: CollectionId) -> Option<&mut T> {
         let place = self.place(id)?;
-        self.list.get_mut(place).map(|(_, value)| value)
+        self.list.get_mut(place).map(|entry| &mut entry.value)
+    }
+
+    /// Has what was asked for last fetched while the caller does something else.
+    #[inline]
+    pub(crate) fn prefetch_last(&self) {
+        if let Some(entry) = self.list.get(self.last.get() as usize) {
+            prefetch(entry);
+        }
     }
 
     /// Takes the place of what there was.
@@ -58,22 +76,22 @@ impl<T> ByCollection<T> {
             None => {
                 let place = u32::try_from(self.list.len()).expect("ids have as many bits");
                 self.places.insert(id, place);
-                self.list.push((id, value));
+                self.list.push(Entry { id, value });
             }
         }
     }
 
     pub(crate) fn remove(&mut self, id: CollectionId) -> Option<T> {
         let place = self.places.remove(&id)?;
-        let (_, value) = self.list.swap_remove(place as usize);
-        if let Some((moved, _)) = self.list.get(place as usize) {
-            self.places.insert(*moved, place);
+        let gone = self.list.swap_remove(place as usize);
+        if let Some(moved) = self.list.get(place as usize) {
+            self.places.insert(moved.id, place);
         }
-        Some(value)
+        Some(gone.value)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (CollectionId, &T)> {
-        self.list.iter().map(|(id, value)| (*id, value))
+        self.list.iter().map(|entry| (entry.id, &entry.value))
     }
 }
 

@@ -7,7 +7,10 @@ use document::{CollectionId, Deletion, Item};
 use platform::OwnedCounter;
 
 /// One collection in one vBucket. Whoever holds the vBucket's lock writes it.
+///
+/// It begins a line of memory, so that a request has one to wait for where vBuckets take turns.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct CollectionCells {
     pub(crate) id: CollectionId,
     /// 1 until it is dropped; then it stays as long as memory has something of it.

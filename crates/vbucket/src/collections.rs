@@ -7,6 +7,7 @@ use document::{
     CollectionId, Item, Manifest, ManifestCollection, ManifestEvent, ManifestScope, Map, ScopeId,
     Seqno, manifest_event, manifest_event::EventCollection,
 };
+use platform::prefetch::prefetch;
 
 use crate::by_collection::ByCollection;
 use crate::collection_figures::{CollectionCells, NamedCollections};
@@ -130,6 +131,18 @@ impl Collections {
     #[inline]
     pub(crate) fn note_in_default(&mut self, seqno: Seqno) {
         self.default_high_seqno = self.default_high_seqno.max(seqno);
+    }
+
+    /// Has the collection that was asked for last fetched while the caller does something else.
+    pub(crate) fn prefetch_last(&self) {
+        self.open.prefetch_last();
+    }
+
+    /// The same of what is counted of a collection, which is touched itself.
+    pub(crate) fn prefetch_counts(&self, id: CollectionId) {
+        if let Some(collection) = self.open.get(id) {
+            prefetch(&*collection.cells);
+        }
     }
 
     pub(crate) fn get(&self, id: CollectionId) -> Option<&OpenCollection> {

@@ -121,6 +121,11 @@ impl HashTable {
         }
     }
 
+    /// The same of where items of the named collection are counted that was asked for last.
+    pub(crate) fn prefetch_last_named(&self) {
+        self.counts.named.prefetch_last();
+    }
+
     /// What each change of the table counts in.
     pub(crate) fn cells(&self) -> &TableCells {
         &self.counts.cells

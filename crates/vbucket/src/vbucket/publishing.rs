@@ -22,7 +22,18 @@ impl Vbucket {
 
     /// The same of what an operation on `key` touches.
     pub fn expect_key(&self, key: Key<'_>) {
+        match key.is_in_default_collection() {
+            true => self.hash_table.prefetch(key),
+            false => self.expect_named_key(key),
+        }
+    }
+
+    /// What leads to the counts of its collection comes while the key is looked for.
+    fn expect_named_key(&self, key: Key<'_>) {
+        self.collections.prefetch_last();
+        self.hash_table.prefetch_last_named();
         self.hash_table.prefetch(key);
+        self.collections.prefetch_counts(key.collection());
     }
 
     /// Has whoever looks without the lock see what this vBucket has now. Called by everything that
