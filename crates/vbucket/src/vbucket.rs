@@ -290,8 +290,10 @@ impl Vbucket {
     }
 
     /// Counts on from what the vBucket has done whose place this one takes.
-    pub fn continue_statistics(&mut self, statistics: VbucketStatistics) {
-        self.figures.done.set(&statistics);
+    pub fn continue_statistics(&mut self, before: VbucketStatistics) {
+        let mut all = self.statistics();
+        all += before;
+        self.figures.done.set(&all);
     }
 
     /// The log.

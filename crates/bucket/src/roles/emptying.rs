@@ -62,7 +62,13 @@ impl BucketCore {
             let writes_role = state != VbucketState::Active || !topology.is_empty();
             let mut effects = Vec::new();
             vbucket.assume_topology(topology, self.now(), &mut effects);
-            emptied.extend(self.supersede(slot, vbucket, writes_role));
+            if let Some(old) = self.supersede(slot, vbucket, writes_role) {
+                // What was done is not undone: counters do not fall.
+                if let Some(vbucket) = slot.lock().as_mut() {
+                    vbucket.continue_statistics(old.statistics());
+                }
+                emptied.push(old);
+            }
             self.carry_out(vbid, &mut effects);
             if writes_role {
                 roles_to_write.push(vbid);

@@ -47,6 +47,19 @@ fn nothing_of_the_old_history_comes_back_whenever_the_power_goes() {
     }
 }
 
+#[test]
+fn what_was_counted_before_counts_on() {
+    let mut machine = filled(config());
+    machine.set(VBID, "key", b"newer").unwrap();
+    let before = machine.bucket.statistics().vbuckets;
+    assert_eq!((before.creations, before.updates), (4, 1));
+    machine.bucket.flush_all().unwrap();
+    machine.set(VBID, "key", b"new").unwrap();
+    let statistics = machine.bucket.statistics();
+    assert_eq!((statistics.vbuckets.creations, statistics.vbuckets.updates), (5, 1));
+    assert_eq!(statistics.document_count, 1);
+}
+
 /// A machine with a flushed document in every vBucket.
 fn filled(config: BucketConfig) -> Machine {
     let mut machine = Machine::with(config);
