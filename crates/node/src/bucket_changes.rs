@@ -80,7 +80,15 @@ impl BucketChanges {
     /// # Errors
     /// There could not.
     pub fn check_new(&self, name: &str, words: &BucketWords) -> Result<(), BucketRefusal> {
+        self.check_likeness(name)?;
         self.checked_new(name, words).map(drop)
+    }
+
+    /// Names that differ in case alone are one: people and some file systems take them for that.
+    /// What a plan has already is made all the same.
+    fn check_likeness(&self, name: &str) -> Result<(), BucketRefusal> {
+        let is_like = |known: &NodeBucket| known.name().eq_ignore_ascii_case(name);
+        if self.buckets.all().iter().any(is_like) { Err(BucketRefusal::Exists) } else { Ok(()) }
     }
 
     fn checked_new(
@@ -268,6 +276,7 @@ impl BucketChanges {
 impl BucketAdministrator for BucketChanges {
     fn create(&self, name: &str, words: &BucketWords) -> Result<(), BucketRefusal> {
         let held = self.membership.hold_buckets();
+        self.check_likeness(name)?;
         let settings = self.checked_new(name, words)?;
         if !self.membership.is_alone() {
             // Other nodes are asked, and the plan is carried out under the same lock.

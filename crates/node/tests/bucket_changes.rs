@@ -143,7 +143,10 @@ fn a_bucket_is_made_used_deleted_and_made_again() {
         for kind in ["persistent", "ephemeral", "persistent"] {
             let words = words(&[("bucket_type", kind)]);
             changes.create("orders", &words).unwrap();
-            assert_eq!(changes.create("orders", &words), Err(BucketRefusal::Exists));
+            for like in ["orders", "Orders"] {
+                assert_eq!(changes.create(like, &words), Err(BucketRefusal::Exists));
+                assert_eq!(changes.check_new(like, &words), Err(BucketRefusal::Exists));
+            }
             uuids.push(node.buckets().get("orders").unwrap().bucket().uuid().to_owned());
             let mut orders = client(&node, "orders").unwrap();
             assert_eq!(get(&mut orders, b"k"), None, "it is a new one");

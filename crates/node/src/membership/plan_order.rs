@@ -49,7 +49,9 @@ impl PlanOrder {
             return Err(BucketRefusal::Failed(why.to_owned()));
         }
         match self {
-            Self::Make { name, .. } if plan.buckets.contains_key(name) => {
+            Self::Make { name, .. }
+                if plan.buckets.keys().any(|known| known.eq_ignore_ascii_case(name)) =>
+            {
                 Err(BucketRefusal::Exists)
             }
             Self::Make { name, uuid, .. } if plan.is_deleted(name, Some(*uuid)) => {
@@ -113,6 +115,7 @@ mod tests {
             ],
         };
         assert_eq!(make("default").applied(&plan), Err(BucketRefusal::Exists));
+        assert_eq!(make("Default").applied(&plan), Err(BucketRefusal::Exists));
         assert_eq!(delete("orders").applied(&plan), Err(BucketRefusal::NotFound));
         assert_eq!(change("orders").applied(&plan), Err(BucketRefusal::NotFound));
         let made = make("orders").applied(&plan).unwrap();
