@@ -145,7 +145,7 @@ pub(crate) fn execute(
 /// here without the right to it, to be told so.
 fn carry_out(connection: &mut Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     if needed_for(request.opcode).is_met_by(connection.privileges()) {
-        connection.note_order(request, turn);
+        connection.note_order(request.opcode.name(), request.frame.key, turn);
     }
     match request.opcode {
         Opcode::CreateBucket => bucket_orders::create(connection, request, turn),

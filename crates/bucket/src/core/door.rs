@@ -33,6 +33,14 @@ impl Bucket {
         }
     }
 
+    /// Whether the vBucket is still being loaded, so that it answers nothing yet.
+    pub fn is_loading(&self, vbid: Vbid) -> bool {
+        let is_loading = |slot: &VbucketSlot| {
+            slot.figures().is_none() && matches!(slot.why_not_here(), Refusal::Loading)
+        };
+        self.0.slot(vbid).is_some_and(is_loading)
+    }
+
     /// What a vBucket has published, if it is loaded. Takes no lock that a request waits for.
     pub fn figures_of(&self, vbid: Vbid) -> Option<Arc<VbucketFigures>> {
         self.0.slot(vbid)?.figures()

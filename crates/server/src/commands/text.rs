@@ -28,6 +28,7 @@ use crate::connection::{KnownOfLine, Turn};
 use executed::{line, outcome};
 
 pub(crate) use executed::Executed;
+pub(crate) use operations::VBID_OF_LINES;
 pub(crate) use refusals::{no_memory, without_bucket, wrong};
 pub(crate) use store::{StoreOrder, StoredValue};
 

@@ -12,7 +12,6 @@ use replication::{Producer, Relay};
 use super::dialect::Dialect;
 use super::parked::ParkedRequest;
 use super::receive::Receiving;
-use super::request::Request;
 use super::rights::Rights;
 use super::turn::Turn;
 use crate::buckets::{BucketPart, BucketRegistry};
@@ -174,7 +173,7 @@ impl Connection {
 
     /// Has it noted that its user has asked for a change of more than documents. Of those whom
     /// nobody asks for a name one is noted in a while: they would push all others out.
-    pub(crate) fn note_order(&self, request: &Request<'_>, turn: &Turn<'_>) {
+    pub(crate) fn note_order(&self, command: &str, key: &[u8], turn: &Turn<'_>) {
         let is_guest = self.holder() == Holder::Guest;
         if is_guest && turn.shared.guest_orders.passes(turn.shared.clock.now()).is_none() {
             return;
@@ -182,7 +181,6 @@ impl Connection {
         let address = self.peer.map(|peer| peer.ip());
         let actor = Actor { user: self.user.as_deref().unwrap_or_default(), address };
         let bucket = self.selected().map(BucketPart::name);
-        let (command, key) = (request.opcode.name(), request.frame.key);
         turn.shared.users.note(actor, Noted::Ordered { command, key, bucket });
     }
 

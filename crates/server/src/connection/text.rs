@@ -144,6 +144,9 @@ impl Connection {
             Some(completed) => return failed(request, &completed, turn),
         }
         let Some(part) = self.bucket.clone() else { return without_bucket(turn) };
+        if matches!(request, Request::Flush(..)) && part.flush_enabled() {
+            self.note_order(Opcode::Flush.name(), &[], turn);
+        }
         let executed = execute(&part, request, value, turn);
         // The command may have ended before it came to its document.
         turn.session.fetched = None;

@@ -22,6 +22,7 @@ use vbucket::Now;
 
 use crate::buckets::BucketPart;
 use crate::client_memory::{Held, Holder};
+use crate::commands::text::VBID_OF_LINES;
 use crate::connection::{Connection, Output, Parked, Turn};
 use crate::entrance::Entrance;
 use crate::shared::Shared;
@@ -38,6 +39,8 @@ const TLS_LISTENER: Token = Token(usize::MAX - 3);
 const READ_BUFFER_BYTES: usize = 64 << 10;
 /// Clients served before replicas get their turn again.
 const EVENTS_BETWEEN_REPLICAS: usize = 32;
+/// Time between two looks whether what is behind the memcached port is loaded.
+const EARLY_DOOR_INTERVAL: Duration = Duration::from_millis(10);
 /// Connections accepted before the others get their turn.
 const ACCEPTS_MAX: usize = 16;
 /// Connections beyond the limit whose places strangers are about to leave.
@@ -64,6 +67,8 @@ pub(super) struct EventLoop {
     scratch: Scratch,
     counters: Arc<WorkerCounters>,
     watch: Watch,
+    /// Whether somebody waits at the memcached port until what is behind it is loaded.
+    is_memcached_early: bool,
     is_stopping: bool,
 }
 
@@ -123,6 +128,7 @@ impl EventLoop {
             scratch,
             counters,
             watch: Watch::default(),
+            is_memcached_early: false,
             is_stopping: false,
         })
     }
@@ -262,8 +268,23 @@ impl EventLoop {
         }
     }
 
+    /// Whether clients wait at this door until what is behind it is loaded: those of memcached take
+    /// an error for the end of it, and do not ask again.
+    fn is_too_early(&mut self, entrance: Entrance) -> bool {
+        if entrance != Entrance::Memcached {
+            return false;
+        }
+        let default_bucket = self.shared.buckets.default_bucket();
+        self.is_memcached_early =
+            default_bucket.is_some_and(|part| part.bucket.is_loading(VBID_OF_LINES));
+        self.is_memcached_early
+    }
+
     /// Accepts what waits at a door, and hands it around.
     fn accept(&mut self, entrance: Entrance) {
+        if self.is_too_early(entrance) {
+            return;
+        }
         for _ in 0..ACCEPTS_MAX {
             let door = match entrance {
                 Entrance::Data => &self.listeners.data,
@@ -594,7 +615,11 @@ impl Looping for EventLoop {
 
     fn patience(&mut self) -> Option<Duration> {
         let is_waited_for = !self.line.is_empty() || !self.crowd.is_empty();
-        if is_waited_for { Some(Duration::ZERO) } else { self.watch.patience() }
+        if is_waited_for {
+            return Some(Duration::ZERO);
+        }
+        let early = self.is_memcached_early.then_some(EARLY_DOOR_INTERVAL);
+        early.or_else(|| self.watch.patience())
     }
 
     fn serve(&mut self, ready: &[Readiness]) {
@@ -604,6 +629,9 @@ impl Looping for EventLoop {
             if number.is_multiple_of(EVENTS_BETWEEN_REPLICAS) {
                 self.serve_replicas();
             }
+        }
+        if self.is_memcached_early {
+            self.accept(Entrance::Memcached);
         }
         self.serve_line(began);
         self.serve_crowd();

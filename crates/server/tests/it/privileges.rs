@@ -10,6 +10,7 @@ use protocol::{Class, Opcode};
 use server::{Need, NeededIn, needed_for};
 
 use crate::support::{Client, Port, RawFrame, bucket_config, frame, get, set};
+use crate::text::TextClient;
 
 const COLLECTIONS: u16 = 0x12;
 const XERROR: u16 = 0x07;
@@ -504,6 +505,23 @@ fn users_are_read_again_when_an_administrator_asks_and_privileges_have_names() {
         }
         assert_eq!(client.ask(frame(DROP_PRIVILEGE).key(b"read")).status, EINVAL);
     });
+}
+
+#[test]
+fn an_order_in_lines_is_noted_where_it_is_carried_out() {
+    for (port, expected) in [(Port::open(), None), (Port::with_flush(), Some("FLUSH default"))] {
+        let noted = Arc::new(Mutex::new(None));
+        let watching = noted.clone();
+        port.users.watch_with(move |actor, noted| {
+            let Noted::Ordered { command, bucket, .. } = noted else { return };
+            assert_eq!(actor.user, "anonymous");
+            *watching.lock().unwrap() = Some(format!("{command} {}", bucket.unwrap()));
+        });
+        let mut client = TextClient::connected_to(&port);
+        client.send(b"flush_all\r\n");
+        client.line();
+        assert_eq!(noted.lock().unwrap().as_deref(), expected);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use auth::{Users, UsersConfig};
 use bucket::{Bucket, BucketConfig, BucketType, FullPolicy, Persistence, Surroundings};
 use cluster::Revision;
-use executor::{ExecutorPool, PoolOptions};
+use executor::{DeterministicPool, ExecutorPool, PoolOptions};
 use platform::files::RealFiles;
 use platform::network::{Listener, Network};
 use platform::{Clock, Entropy};
@@ -27,6 +27,13 @@ const NETWORK_LOOP_VARIABLE: &str = "SETTEE_TEST_NETWORK_LOOP";
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Where a server begins.
+struct Ground {
+    directory: tempfile::TempDir,
+    /// Who works for its buckets, if that is not who works for the server.
+    pool: Option<ExecutorPool>,
+}
+
 pub(crate) struct Port {
     pub(crate) server: Server,
     /// The first bucket.
@@ -42,7 +49,7 @@ pub(crate) struct Port {
     pub(crate) tls_address: Option<SocketAddr>,
     clock: Clock,
     pool: ExecutorPool,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Port {
@@ -61,10 +68,8 @@ impl Port {
 
     /// The same with so many workers.
     pub(crate) fn with_workers(workers: usize, limits: ServerLimits) -> Self {
-        let (data, port) =
-            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let address = (Ipv4Addr::LOCALHOST, port).into();
-        Self::behind(data, address, workers, vec![bucket_config()], limits, false, None)
+        let door = free_door();
+        Self::behind(door, workers, vec![bucket_config()], limits, false, None)
     }
 
     /// A server whose bucket has no disk.
@@ -90,57 +95,72 @@ impl Port {
 
     /// A server that is started when `clients` are at its door already, and they.
     pub(crate) fn open_late(workers: usize, clients: usize) -> (Self, Vec<Client>) {
-        let (data, port) =
-            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let address = (Ipv4Addr::LOCALHOST, port).into();
-        let clients = (0..clients).map(|_| Client::connected_to(address)).collect();
+        let door = free_door();
+        let clients = (0..clients).map(|_| Client::connected_to(door.1)).collect();
         let limits = ServerLimits::default();
-        (Self::behind(data, address, workers, vec![bucket_config()], limits, false, None), clients)
+        (Self::behind(door, workers, vec![bucket_config()], limits, false, None), clients)
     }
 
     fn with_bucket(config: BucketConfig, limits: ServerLimits, flush_enabled: bool) -> Self {
-        let (data, port) =
-            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let address = (Ipv4Addr::LOCALHOST, port).into();
-        Self::behind(data, address, worker_count(), vec![config], limits, flush_enabled, None)
+        let door = free_door();
+        Self::behind(door, worker_count(), vec![config], limits, flush_enabled, None)
     }
 
     /// A server with several buckets that may be emptied. The first is that of clients who select
     /// none.
     pub(crate) fn with_buckets(configs: Vec<BucketConfig>, workers: usize) -> Self {
-        let (data, port) =
-            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let address = (Ipv4Addr::LOCALHOST, port).into();
-        Self::behind(data, address, workers, configs, ServerLimits::default(), true, None)
+        let door = free_door();
+        Self::behind(door, workers, configs, ServerLimits::default(), true, None)
     }
 
     /// A server with a door for TLS, too.
     pub(crate) fn with_tls(workers: usize, acceptor: Arc<Acceptor>) -> Self {
-        let (data, port) =
-            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let address = (Ipv4Addr::LOCALHOST, port).into();
+        let door = free_door();
         let (limits, tls) = (ServerLimits::default(), Some(acceptor));
-        Self::behind(data, address, workers, vec![bucket_config()], limits, false, tls)
+        Self::behind(door, workers, vec![bucket_config()], limits, false, tls)
+    }
+
+    /// A server on what this one leaves behind, whose bucket is loaded when the pool runs.
+    pub(crate) fn start_again(mut self) -> (Self, DeterministicPool) {
+        let directory = std::mem::replace(&mut self.directory, tempfile::tempdir().unwrap());
+        drop(self);
+        let loading = DeterministicPool::new(Clock::simulated(Clock::real().wall_time()), 1);
+        let ground = Ground { directory, pool: Some(loading.pool().clone()) };
+        let (limits, configs) = (ServerLimits::default(), vec![bucket_config()]);
+        (Self::on(ground, free_door(), worker_count(), configs, limits, false, None), loading)
     }
 
     fn behind(
-        data: Listener,
-        address: SocketAddr,
+        door: (Listener, SocketAddr),
         workers: usize,
         configs: Vec<BucketConfig>,
         limits: ServerLimits,
         flush_enabled: bool,
         tls: Option<Arc<Acceptor>>,
     ) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let ground = Ground { directory: tempfile::tempdir().unwrap(), pool: None };
+        Self::on(ground, door, workers, configs, limits, flush_enabled, tls)
+    }
+
+    fn on(
+        ground: Ground,
+        (data, address): (Listener, SocketAddr),
+        workers: usize,
+        configs: Vec<BucketConfig>,
+        limits: ServerLimits,
+        flush_enabled: bool,
+        tls: Option<Arc<Acceptor>>,
+    ) -> Self {
+        let directory = ground.directory;
         let clock = Clock::real();
         let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(2)).unwrap();
+        let bucket_pool = ground.pool.unwrap_or_else(|| pool.clone());
         let mailboxes = Mailboxes::for_workers(workers);
         let open = |config: BucketConfig| {
             let surroundings = Surroundings {
-                clock: clock.clone(),
+                clock: bucket_pool.clock().clone(),
                 files: Arc::new(RealFiles),
-                pool: pool.clone(),
+                pool: bucket_pool.clone(),
                 completions: Arc::new(mailboxes.clone()),
                 entropy: Entropy::simulated(1),
             };
@@ -177,14 +197,11 @@ impl Port {
             mailboxes,
         };
         let options = ServerOptions { limits, version: "7.6.0-test".to_owned() };
-        let (memcached, port) =
-            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let memcached_address = (Ipv4Addr::LOCALHOST, port).into();
+        let (memcached, memcached_address) = free_door();
         let (tls, tls_address) = tls
             .map(|acceptor| {
-                let address = (Ipv4Addr::LOCALHOST, 0).into();
-                let (listener, port) = server::open_door(&Network::real(), address).unwrap();
-                (TlsDoor { listener, acceptor }, (Ipv4Addr::LOCALHOST, port).into())
+                let (listener, address) = free_door();
+                (TlsDoor { listener, acceptor }, address)
             })
             .unzip();
         let doors = Doors { data, tls, memcached: Some(memcached) };
@@ -201,7 +218,7 @@ impl Port {
             tls_address,
             clock,
             pool,
-            _directory: directory,
+            directory,
         }
     }
 
@@ -278,6 +295,13 @@ pub(crate) fn bucket_config() -> BucketConfig {
         persistence: Persistence::Files,
         ..BucketConfig::named("default")
     }
+}
+
+/// A listener on any port of the loopback interface, and its address.
+fn free_door() -> (Listener, SocketAddr) {
+    let address = (Ipv4Addr::LOCALHOST, 0).into();
+    let (listener, port) = server::open_door(&Network::real(), address).unwrap();
+    (listener, (Ipv4Addr::LOCALHOST, port).into())
 }
 
 impl Drop for Port {

@@ -51,6 +51,15 @@ impl TextClient {
         assert!(heard == answer, "heard {:.300}", heard.escape_ascii().to_string());
     }
 
+    /// Whether something is said to it before that is over.
+    pub(crate) fn has_answer_within(&self, patience: Duration) -> bool {
+        let stream = self.stream();
+        stream.set_read_timeout(Some(patience)).unwrap();
+        let peeked = stream.peek(&mut [0]);
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        peeked.is_ok()
+    }
+
     pub(crate) fn stream(&self) -> &TcpStream {
         self.stream.get_ref()
     }

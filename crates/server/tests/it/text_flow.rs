@@ -2,9 +2,11 @@
 //! and who else comes to the memcached port.
 
 use std::io::Write;
+use std::time::Duration;
 
 use bucket::{BucketConfig, DurabilityConfig, DurabilityMinLevel, EvictionConfig};
 use bucket::{EvictionPolicy, Named};
+use document::Vbid;
 use platform::Random;
 use platform::seeds::seeds;
 use server::ServerLimits;
@@ -52,6 +54,24 @@ fn slices_do_not_matter() {
             client.expect(&[b"STORED\r\n", &value_line("large", &value)[..], b"END\r\n"].concat());
         }
     }
+}
+
+#[test]
+fn who_comes_while_keys_are_loaded_is_let_in_when_they_are() {
+    let port = Port::open();
+    let mut client = TextClient::connected_to(&port);
+    client.send(b"set key 0 0 5\r\nvalue\r\n");
+    client.expect(b"STORED\r\n");
+    drop(client);
+    let (port, mut loading) = port.start_again();
+    let mut early = TextClient::connected_to(&port);
+    early.send(b"get key\r\n");
+    // The data port answers meanwhile.
+    assert_eq!(port.client(&[]).ask(frame(0x0a)).status, 0);
+    assert!(!early.has_answer_within(Duration::from_millis(100)));
+    assert!(port.bucket.is_loading(Vbid(0)));
+    loading.run_until_idle(100_000);
+    early.expect(b"VALUE key 0 5\r\nvalue\r\nEND\r\n");
 }
 
 #[test]

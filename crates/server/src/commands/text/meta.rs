@@ -13,7 +13,7 @@ use vbucket::{Mutation, StoreMode};
 use super::change::{count_arithmetic, count_delete};
 use super::documents::{expiry_of, key_of, ttl};
 use super::executed::Executed;
-use super::operations::{self, NoResult, Stored, VBID};
+use super::operations::{self, NoResult, Stored, VBID_OF_LINES};
 use super::refusals::refuse;
 use super::store::{StoreOrder, StoredValue, carry_out, condition, not_stored};
 use super::{meta_get, recaching};
@@ -170,7 +170,7 @@ fn keep(
             mode: StoreMode::Replace,
             meta: kept,
             condition: condition(Some(item.cas().0)),
-            ..Write::set(VBID, key.as_key(), Incoming::plain(body))
+            ..Write::set(VBID_OF_LINES, key.as_key(), Incoming::plain(body))
         };
         match operations::store(bucket, write, turn) {
             Err(NoResult::Refused(Refused::CasMismatch)) => {}

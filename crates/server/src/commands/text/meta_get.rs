@@ -11,7 +11,7 @@ use vbucket::{Found, Mutation, StoreMode};
 
 use super::documents::{expiry_of, facts_of, key_of, send_value, ttl};
 use super::executed::Executed;
-use super::operations::{self, NoResult, VBID};
+use super::operations::{self, NoResult, VBID_OF_LINES};
 use super::recaching;
 use super::refusals::refuse;
 use super::retrieve::count_read;
@@ -99,7 +99,7 @@ fn vivify(
 ) -> Result<Mutation, NoResult> {
     let expiry = expiry_of(bucket, exptime, turn);
     let meta = ItemMeta { expiry, ..ItemMeta::default() };
-    let set = Write::set(VBID, key.as_key(), Incoming::plain(&[]));
+    let set = Write::set(VBID_OF_LINES, key.as_key(), Incoming::plain(&[]));
     operations::store(bucket, Write { mode: StoreMode::Add, meta, ..set }, turn)
 }
 

@@ -7,7 +7,7 @@ use vbucket::{Found, Mutation, StoreMode, WriteCondition, Written};
 use crate::connection::{KnownOfLine, Turn};
 
 /// Where documents of memcached's clients are: those know nothing of vBuckets.
-pub(super) const VBID: Vbid = Vbid(0);
+pub(crate) const VBID_OF_LINES: Vbid = Vbid(0);
 
 /// Why an operation has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +68,8 @@ pub(super) fn read(
     turn: &mut Turn<'_>,
 ) -> Result<Found, NoResult> {
     let found = match touch {
-        None => bucket.get(turn.session, VBID, key),
-        Some(expiry) => bucket.touch(turn.session, VBID, key, expiry),
+        None => bucket.get(turn.session, VBID_OF_LINES, key),
+        Some(expiry) => bucket.touch(turn.session, VBID_OF_LINES, key, expiry),
     };
     answered(found)
 }
@@ -80,7 +80,7 @@ pub(super) fn metadata(
     key: Key<'_>,
     turn: &mut Turn<'_>,
 ) -> Result<Found, NoResult> {
-    answered(bucket.get_metadata(turn.session, VBID, key))
+    answered(bucket.get_metadata(turn.session, VBID_OF_LINES, key))
 }
 
 /// Stores a document.
@@ -101,7 +101,7 @@ pub(super) fn store_received(
     condition: WriteCondition,
     turn: &mut Turn<'_>,
 ) -> Result<Mutation, NoResult> {
-    let stored = bucket.store_received(turn.session, mode, VBID, builder, condition);
+    let stored = bucket.store_received(turn.session, mode, VBID_OF_LINES, builder, condition);
     match written(stored) {
         Err(NoResult::Waits) => Err(NoResult::Refused(Refused::Contended)),
         result => result,
@@ -127,7 +127,7 @@ pub(super) fn delete(
     condition: WriteCondition,
     turn: &mut Turn<'_>,
 ) -> Result<Mutation, NoResult> {
-    written(bucket.delete(turn.session, VBID, key, condition))
+    written(bucket.delete(turn.session, VBID_OF_LINES, key, condition))
 }
 
 /// Changes a counter.
@@ -138,7 +138,7 @@ pub(super) fn count(
     condition: WriteCondition,
     turn: &mut Turn<'_>,
 ) -> Result<Counted, NoResult> {
-    let counter = answered(bucket.count(turn.session, VBID, key, request, condition))?;
+    let counter = answered(bucket.count(turn.session, VBID_OF_LINES, key, request, condition))?;
     let Counter { number, expiry, computed_from, written } = counter;
     let known = KnownOfLine::Counted { number, computed_from };
     let mutation = written.done().ok_or(NoResult::Begun(known))?;

@@ -9,7 +9,7 @@ use vbucket::{StoreMode, WriteCondition};
 
 use super::documents::{expiry_of, key_of};
 use super::executed::{Executed, outcome};
-use super::operations::{self, NoResult, Stored, VBID};
+use super::operations::{self, NoResult, Stored, VBID_OF_LINES};
 use super::refusals::refuse;
 use crate::connection::Turn;
 use crate::statistics::count;
@@ -150,12 +150,12 @@ fn put(
     let mutation = match value {
         StoredValue::Bytes(bytes) => {
             let (meta, value) = (order.meta(bucket, turn), Incoming::plain(bytes));
-            let write = Write { mode, vbid: VBID, key, meta, value, condition };
+            let write = Write { mode, vbid: VBID_OF_LINES, key, meta, value, condition };
             operations::store(bucket, write, turn)?
         }
         StoredValue::Built(place) => {
             // Before the value is given away: a store that waits keeps it, to be executed again.
-            if place.is_some() && bucket.must_store_wait(turn.session, VBID, key) {
+            if place.is_some() && bucket.must_store_wait(turn.session, VBID_OF_LINES, key) {
                 return Err(NoResult::Waits);
             }
             let Some(builder) = place.take() else { return Err(Refused::Contended.into()) };
@@ -187,7 +187,7 @@ fn add_to(
 ) -> Result<Stored, NoResult> {
     let added = Incoming::plain(value.bytes());
     let condition = order.condition;
-    let addition = Addition { vbid: VBID, key, placement, added, condition };
+    let addition = Addition { vbid: VBID_OF_LINES, key, placement, added, condition };
     operations::add_to(bucket, addition, turn)
 }
 
