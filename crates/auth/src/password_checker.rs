@@ -1,6 +1,5 @@
 //! Threads that hash passwords, and nothing else.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +9,12 @@ use std::thread::JoinHandle;
 use platform::network::counted_address;
 use platform::threads;
 
+use crate::login_line::{Entered, LoginLine};
 use crate::plain::PlainAttempt;
 use crate::users::Users;
 
-/// Passwords that wait at a time. Behind them one waits about a second.
-pub const QUEUE_LENGTH_MAX: usize = 64;
-/// Those of one address are at most as many times what there is room for: three addresses leave
-/// room for a fourth one, and four together fill it.
-const ADDRESS_SHARE: usize = 3;
+/// Passwords that wait at a time. Behind them one of the same address waits a second or two.
+pub const QUEUE_LENGTH_MAX: usize = 192;
 /// The threads' nice value: a crowd of logins takes no more than its share, and on a busy machine
 /// somebody who logs in still gets in.
 const NICE: i32 = 2;
@@ -41,12 +38,13 @@ pub struct Asked(Arc<AtomicBool>);
 #[error("too many logins wait; try again")]
 pub struct TooManyLogins;
 
-/// Who the password belongs to; `None` when it was wrong.
-type Answer = Box<dyn FnOnce(Option<String>) + Send>;
+/// Who the password belongs to; `None` when it was wrong. An error when it was not looked at,
+/// because somebody from another address has its place.
+pub type Checked = Result<Option<String>, TooManyLogins>;
+
+type Answer = Box<dyn FnOnce(Checked) + Send>;
 
 struct Check {
-    /// Where it comes from, as limits count it.
-    address: Option<IpAddr>,
     attempt: PlainAttempt,
     is_wanted: Arc<AtomicBool>,
     answer: Answer,
@@ -58,18 +56,14 @@ struct Shared {
     has_more: Condvar,
 }
 
-#[derive(Default)]
 struct Queue {
-    checks: VecDeque<Check>,
+    checks: LoginLine<Check>,
     is_stopping: bool,
 }
 
-impl Queue {
-    /// Whether one more may wait, from there.
-    fn has_room_for(&self, address: Option<IpAddr>) -> bool {
-        let free = QUEUE_LENGTH_MAX.saturating_sub(self.checks.len());
-        let of_address = self.checks.iter().filter(|check| check.address == address).count();
-        of_address < ADDRESS_SHARE * free
+impl Default for Queue {
+    fn default() -> Self {
+        Self { checks: LoginLine::new(QUEUE_LENGTH_MAX), is_stopping: false }
     }
 }
 
@@ -101,30 +95,39 @@ impl PasswordChecker {
 
     /// Has a password checked that came from `address`; `answer` is called on another thread,
     /// unless what is returned is dropped before the check begins.
+    ///
+    /// # Errors
+    /// Too many wait, and no other address has more of them. Somebody else may hear that instead,
+    /// whose place this one has.
     pub fn check(
         &self,
         attempt: PlainAttempt,
         address: Option<IpAddr>,
-        answer: impl FnOnce(Option<String>) + Send + 'static,
+        answer: impl FnOnce(Checked) + Send + 'static,
     ) -> Result<Asked, TooManyLogins> {
         if self.is_at_once {
-            answer(attempt.run(&self.shared.users));
+            answer(Ok(attempt.run(&self.shared.users)));
             return Ok(Asked(Arc::new(AtomicBool::new(false))));
         }
-        let address = address.map(counted_address);
+        let is_wanted = Arc::new(AtomicBool::new(true));
+        let asked = Asked(Arc::clone(&is_wanted));
+        let check = Check { attempt, is_wanted, answer: Box::new(answer) };
         let mut queue = self.shared.lock();
-        if !queue.has_room_for(address) {
+        if queue.is_stopping {
+            return Err(TooManyLogins);
+        }
+        if queue.checks.is_full() {
             // Only when there is no room otherwise: the threads pass over those that nobody wants
             // any more.
             queue.checks.retain(|check| check.is_wanted.load(Ordering::Relaxed));
         }
-        if !queue.has_room_for(address) || queue.is_stopping {
-            return Err(TooManyLogins);
-        }
-        let is_wanted = Arc::new(AtomicBool::new(true));
-        let asked = Asked(Arc::clone(&is_wanted));
-        queue.checks.push_back(Check { address, attempt, is_wanted, answer: Box::new(answer) });
+        let entered = queue.checks.enter(address.map(counted_address), check);
         drop(queue);
+        match entered {
+            Entered::Waits => {}
+            Entered::InPlaceOf(other) => (other.answer)(Err(TooManyLogins)),
+            Entered::TurnedAway(_) => return Err(TooManyLogins),
+        }
         self.shared.has_more.notify_one();
         Ok(asked)
     }
@@ -134,8 +137,8 @@ impl Drop for PasswordChecker {
     /// Ends the threads. What has not begun is left out.
     fn drop(&mut self) {
         let mut queue = self.shared.lock();
+        let left_out = std::mem::take(&mut *queue).checks;
         queue.is_stopping = true;
-        let left_out = std::mem::take(&mut queue.checks);
         drop(queue);
         // Not under the lock: what answers hold is let go of with them, and may be anything.
         drop(left_out);
@@ -157,10 +160,10 @@ impl Shared {
         if let Err(error) = threads::set_own_nice(NICE) {
             tracing::warn!(%error, "passwords are checked at ordinary priority");
         }
-        while let Some(Check { attempt, is_wanted, answer, .. }) = self.next() {
+        while let Some(Check { attempt, is_wanted, answer }) = self.next() {
             // Relaxed: to hash once in vain does no harm.
             if is_wanted.load(Ordering::Relaxed) {
-                answer(attempt.run(&self.users));
+                answer(Ok(attempt.run(&self.users)));
             }
         }
     }
@@ -172,7 +175,7 @@ impl Shared {
             if queue.is_stopping {
                 return None;
             }
-            if let Some(check) = queue.checks.pop_front() {
+            if let Some(check) = queue.checks.next() {
                 return Some(check);
             }
             queue = self.has_more.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -185,12 +188,12 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
+    use platform::Clock;
+
     use super::*;
     use crate::users::UsersConfig;
 
     const PATIENCE: Duration = Duration::from_secs(20);
-    /// Three quarters.
-    const OF_ONE_ADDRESS_MAX: usize = QUEUE_LENGTH_MAX / 4 * 3;
 
     fn users() -> Arc<Users> {
         let users = Users::new(UsersConfig::default());
@@ -210,7 +213,7 @@ mod tests {
             let answers = answers.clone();
             let answer = move |user| answers.send(user).unwrap();
             let _asked = checker.check(attempt(password), None, answer).unwrap();
-            assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), expected);
+            assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), Ok(expected));
         }
     }
 
@@ -219,24 +222,54 @@ mod tests {
         // Without a thread nothing is ever taken out.
         let checker = PasswordChecker::start(users(), "Test", 0).unwrap();
         let ask = || checker.check(attempt(b"x"), None, |_| {});
-        let asked: Vec<Asked> = (0..OF_ONE_ADDRESS_MAX).map(|_| ask().unwrap()).collect();
+        let asked: Vec<Asked> = (0..QUEUE_LENGTH_MAX).map(|_| ask().unwrap()).collect();
         assert_eq!(ask().unwrap_err(), TooManyLogins);
         drop(asked);
         assert!(ask().is_ok());
     }
 
     #[test]
-    fn three_addresses_leave_room_for_who_comes_from_elsewhere_however_many_ask() {
+    fn whoever_fills_the_line_hears_that_somebody_from_elsewhere_has_a_place() {
         let checker = PasswordChecker::start(users(), "Test", 0).unwrap();
-        let mut all = Vec::new();
-        for number in 0..3 {
-            let address = Some(IpAddr::from([10, 0, 0, number]));
-            let of_address: Vec<Asked> =
-                std::iter::from_fn(|| checker.check(attempt(b"x"), address, |_| {}).ok()).collect();
-            assert!(!of_address.is_empty(), "{number}");
-            all.extend(of_address);
+        let (answers, heard) = mpsc::channel();
+        let ask = |number: u8| {
+            let (answers, address) = (answers.clone(), IpAddr::from([10, 0, 0, number]));
+            checker.check(attempt(b"x"), Some(address), move |checked| {
+                answers.send((number, checked)).unwrap();
+            })
+        };
+        let mut filling = Vec::new();
+        while let Ok(asked) = ask(1) {
+            filling.push(asked);
         }
-        assert!(all.len() < QUEUE_LENGTH_MAX, "{}", all.len());
+        assert_eq!(filling.len(), QUEUE_LENGTH_MAX);
+        assert!(heard.try_recv().is_err());
+        let _other = ask(2).unwrap();
+        assert_eq!(heard.try_recv(), Ok((1, Err(TooManyLogins))));
+    }
+
+    #[test]
+    fn what_was_found_right_meanwhile_is_not_hashed_again() {
+        let hashing = UsersConfig { iterations: 200_000, ..UsersConfig::default() };
+        let users = Users::new(hashing);
+        users.set_password("bob", b"secret");
+        let checker = PasswordChecker::start(Arc::new(users), "Test", 1).unwrap();
+        let (answers, heard) = mpsc::channel();
+        let ask = |number: usize| {
+            let answers = answers.clone();
+            let answer = move |checked| answers.send((number, checked)).unwrap();
+            checker.check(attempt(b"secret"), None, answer).unwrap()
+        };
+        let mut asked = Vec::new();
+        asked.extend((0..QUEUE_LENGTH_MAX).map(ask));
+        // Hashed one by one they would take several times as long as is waited for all.
+        let last = asked.len() - 1;
+        let clock = Clock::real();
+        let begun = clock.now();
+        let is_late = || clock.now().since(begun) > PATIENCE;
+        let mut answered = std::iter::from_fn(|| heard.recv_timeout(PATIENCE).ok());
+        let of_last = answered.find(|(number, _)| *number == last || is_late());
+        assert_eq!(of_last, Some((last, Ok(Some("bob".to_owned())))));
     }
 
     #[test]

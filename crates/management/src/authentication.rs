@@ -184,11 +184,12 @@ async fn is_user(
     }
     let (answer, answered) = oneshot::channel();
     let attempt = PlainAttempt::new(user, &password);
-    let _asked = context.passwords.check(attempt, address, move |user| {
-        answer.send(user.is_some()).ok();
+    let _asked = context.passwords.check(attempt, address, move |checked| {
+        answer.send(checked).ok();
     })?;
     // The answer is lost only when the port shuts down.
-    Ok(answered.await.unwrap_or(false))
+    let user = answered.await.unwrap_or(Ok(None))?;
+    Ok(user.is_some())
 }
 
 /// The user and password that the request names.

@@ -1,5 +1,6 @@
 //! What requests wait for.
 
+use auth::Checked;
 use bucket::{CompactionEnd, Completion, Refused, ScanId, ScanRefused};
 use document::Item;
 use protocol::Status;
@@ -7,16 +8,13 @@ use protocol::Status;
 use crate::bucket_administrator::BucketRefusal;
 use crate::scan_results::ScanPortion;
 
-/// Who a checked password belongs to; `None` when it was wrong.
-pub(crate) type PlainResult = Option<String>;
-
 /// What a parked request has waited for.
 #[derive(Debug)]
 pub(crate) enum Completed {
     /// The bucket has something to say.
     Bucket(Completion),
     /// A password has been checked.
-    Plain(PlainResult),
+    Plain(Checked),
     /// Users have been read again; or a person reads why not.
     UsersRead(Result<(), String>),
     /// The bucket has been emptied; or a person reads why not.

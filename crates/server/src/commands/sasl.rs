@@ -1,11 +1,11 @@
 //! SASL_LIST_MECHS, SASL_AUTH, SASL_STEP.
 
-use auth::{Actor, MECHANISMS, Noted, Outcome, PlainAttempt};
+use auth::{Actor, Checked, MECHANISMS, Noted, Outcome, PlainAttempt, TooManyLogins};
 use platform::redaction::UserData;
 use protocol::Status;
 use protocol::request::Sasl;
 
-use crate::completed::{Completed, PlainResult};
+use crate::completed::Completed;
 use crate::connection::{Connection, Content, Done, LoginEnd, Payload, Request, Turn};
 use crate::statistics::count;
 
@@ -72,13 +72,14 @@ fn refuse_replication(connection: &Connection, request: &Request<'_>, turn: &mut
 pub(super) fn finish_plain(
     connection: &mut Connection,
     request: &Request<'_>,
-    result: PlainResult,
+    result: Checked,
     turn: &mut Turn<'_>,
 ) -> Done {
     connection.password_check = None;
     let outcome = match result {
-        Some(user) => Outcome::Done { user, server_final: Vec::new() },
-        None => Outcome::Failed,
+        Ok(Some(user)) => Outcome::Done { user, server_final: Vec::new() },
+        Ok(None) => Outcome::Failed,
+        Err(too_many) => return turn_away(connection, request, too_many, turn),
     };
     answer(connection, request, outcome, turn)
 }
@@ -155,17 +156,25 @@ fn check(
     let waiter = turn.session.waiter;
     let mailboxes = turn.shared.mailboxes.clone();
     let address = connection.peer.map(|peer| peer.ip());
-    let asked = turn.shared.passwords.check(attempt, address, move |user| {
-        mailboxes.complete_with(waiter, Completed::Plain(user));
+    let asked = turn.shared.passwords.check(attempt, address, move |checked| {
+        mailboxes.complete_with(waiter, Completed::Plain(checked));
     });
     match asked {
         Ok(asked) => {
             connection.password_check = Some(asked);
             Done::Parked
         }
-        Err(too_many) => {
-            request.reply(connection).fail(turn, Status::Etmpfail, &too_many.to_string());
-            Done::Answered
-        }
+        Err(too_many) => turn_away(connection, request, too_many, turn),
     }
+}
+
+/// The password was not looked at.
+fn turn_away(
+    connection: &Connection,
+    request: &Request<'_>,
+    too_many: TooManyLogins,
+    turn: &mut Turn<'_>,
+) -> Done {
+    request.reply(connection).fail(turn, Status::Etmpfail, &too_many.to_string());
+    Done::Answered
 }
