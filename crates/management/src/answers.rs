@@ -1,9 +1,20 @@
 //! Answers in the words that clients recognise. Source: docs/specification/clients.md, section 10:
 //! clients match substrings of these texts.
 
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
+
+/// Names the nodes that do not know of a change yet. Clients look at the status alone.
+const PENDING: HeaderName = HeaderName::from_static("settee-pending-nodes");
+
+/// A change is made, and all nodes know of it but those in `pending`, which will.
+pub(crate) fn known_by_all_but(pending: &[String], status: StatusCode) -> Response {
+    if pending.is_empty() {
+        return status.into_response();
+    }
+    (status, [(PENDING, pending.join(","))]).into_response()
+}
 
 /// 200 with a JSON document.
 pub(crate) fn ok(body: &Value) -> Response {

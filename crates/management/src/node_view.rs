@@ -45,13 +45,14 @@ pub trait NodeView: Send + Sync {
         is_trial: bool,
     ) -> Result<(), BucketOrderError>;
 
-    /// Changes a bucket, or only says whether it could be. Has a thread of its own.
+    /// Changes a bucket, or only says whether it could be; which nodes do not know of it yet. Has a
+    /// thread of its own.
     fn change_bucket(
         &self,
         name: &str,
         order: &BucketOrder,
         is_trial: bool,
-    ) -> Result<(), BucketOrderError>;
+    ) -> Result<Vec<String>, BucketOrderError>;
 
     /// Deletes a bucket. Clients cannot select it on return; `gone` is called when nothing of it is
     /// left, and dropped if that is for the next start. Has a thread of its own and may take

@@ -152,7 +152,7 @@ impl BucketChanges {
     }
 
     /// Changes a bucket, or only says whether it could be: in a cluster on all nodes, and on those
-    /// that do not answer when they do.
+    /// that do not answer, which are named, when they do.
     ///
     /// # Errors
     /// It is as it was.
@@ -161,14 +161,14 @@ impl BucketChanges {
         name: &str,
         words: &BucketWords,
         is_trial: bool,
-    ) -> Result<(), BucketRefusal> {
+    ) -> Result<Vec<String>, BucketRefusal> {
         let held = self.membership.hold_buckets();
         let known = self.buckets.get(name).ok_or(BucketRefusal::NotFound)?;
         let settings = known.settings().with_words(words, Moment::Running)?;
         let is_alone = self.membership.is_alone();
         self.apply(&known, settings, is_trial || !is_alone)?;
         if is_trial || is_alone {
-            return Ok(());
+            return Ok(Vec::new());
         }
         // The order asks other nodes, and carries out a plan, which takes the same lock.
         drop(held);
@@ -259,13 +259,14 @@ impl BucketChanges {
     fn create_everywhere(&self, settings: &BucketSettings) -> Result<(), BucketRefusal> {
         let said = settings.uuid.as_deref().and_then(Uuid::parse);
         let uuid = said.unwrap_or_else(|| Uuid::random(&self.opener.world.entropy));
-        self.membership.order_change(&PlanOrder::Make {
+        let ordered = self.membership.order_change(&PlanOrder::Make {
             name: settings.name.clone(),
             uuid,
             settings: settings.planned_words(),
             replicas_wanted: settings.replica_count,
             vbucket_count: settings.bucket_config(1).vbucket_count,
-        })
+        });
+        ordered.map(drop)
     }
 
     fn lock_ending(&self) -> MutexGuard<'_, Option<(String, Done)>> {

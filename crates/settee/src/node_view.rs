@@ -149,7 +149,7 @@ impl NodeView for View {
         name: &str,
         order: &BucketOrder,
         is_trial: bool,
-    ) -> Result<(), BucketOrderError> {
+    ) -> Result<Vec<String>, BucketOrderError> {
         self.changes.change(name, order, is_trial).map_err(order_error)
     }
 

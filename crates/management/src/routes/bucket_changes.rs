@@ -38,7 +38,7 @@ pub(super) async fn create(
         form.errors.insert("name".to_owned(), EXISTS.to_owned());
     }
     let make = move |view: &dyn NodeView, form: &BucketForm, is_trial| {
-        view.create_bucket(&name, &form.order, is_trial)
+        view.create_bucket(&name, &form.order, is_trial).map(|()| Vec::new())
     };
     carry_out(&context, form, is_trial(&query), StatusCode::ACCEPTED, make).await
 }
@@ -95,7 +95,7 @@ async fn carry_out(
     form: BucketForm,
     is_trial: bool,
     done: StatusCode,
-    order: impl FnOnce(&dyn NodeView, &BucketForm, bool) -> Result<(), BucketOrderError>
+    order: impl FnOnce(&dyn NodeView, &BucketForm, bool) -> Result<Vec<String>, BucketOrderError>
     + Send
     + 'static,
 ) -> Response {
@@ -108,8 +108,8 @@ async fn carry_out(
         (form, result)
     });
     match carried_out.await {
-        Ok((_, Ok(()))) if is_trial => answers::ok(&json!({"errors": {}, "summaries": {}})),
-        Ok((_, Ok(()))) => done.into_response(),
+        Ok((_, Ok(_))) if is_trial => answers::ok(&json!({"errors": {}, "summaries": {}})),
+        Ok((_, Ok(pending))) => answers::known_by_all_but(&pending, done),
         Ok((form, Err(error))) => refusal(&form, error),
         Err(_) => refusal(&BucketForm::default(), stopping()),
     }

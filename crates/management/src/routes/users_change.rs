@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use auth::{Editor, NewPassword, PrivilegeSet, Role, UsersEdit, UsersEditError};
-use axum::http::{HeaderName, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use platform::Clock;
 use serde_json::json;
 
@@ -14,8 +14,6 @@ use crate::context::Context;
 
 /// The permission that only full administrators have.
 const CHANGES_ADMINS: &str = "cluster.admin.security.admin!write";
-/// Names the nodes that do not know of the change yet. Clients look at the status alone.
-const PENDING: HeaderName = HeaderName::from_static("settee-pending-nodes");
 
 /// Makes a change in the name of `user`.
 pub(super) async fn carry_out(context: &Arc<Context>, user: &User, edit: UsersEdit) -> Response {
@@ -26,8 +24,7 @@ pub(super) async fn carry_out(context: &Arc<Context>, user: &User, edit: UsersEd
     // The change is lost only when the runtime shuts down.
     let lost = || Err(UsersEditError::Failed("The node is shutting down".to_owned()));
     match made.unwrap_or_else(|_| lost()) {
-        Ok(pending) if pending.is_empty() => StatusCode::OK.into_response(),
-        Ok(pending) => (StatusCode::OK, [(PENDING, pending.join(","))]).into_response(),
+        Ok(pending) => answers::known_by_all_but(&pending, StatusCode::OK),
         Err(UsersEditError::NoUser) => answers::not_found_text("User was not found."),
         Err(UsersEditError::NoGroup) => answers::not_found_text("Group was not found."),
         Err(UsersEditError::NotAllowed) => answers::forbidden(CHANGES_ADMINS),

@@ -174,7 +174,7 @@ impl NodeView for FakeNode {
         name: &str,
         order: &BucketOrder,
         is_trial: bool,
-    ) -> Result<(), BucketOrderError> {
+    ) -> Result<Vec<String>, BucketOrderError> {
         let quota = self.take_order(name, order)?;
         let buckets = self.buckets.lock().unwrap();
         let bucket = buckets.iter().find(|bucket| bucket.name == name).unwrap();
@@ -183,7 +183,7 @@ impl NodeView for FakeNode {
         {
             *bucket.quota_bytes.lock().unwrap() = quota;
         }
-        Ok(())
+        Ok(self.silent_nodes.lock().unwrap().clone())
     }
 
     fn delete_bucket(

@@ -359,6 +359,11 @@ fn a_node_that_does_not_know_yet_is_named() {
     let form = "password=password&roles=data_reader[*]";
     let answer = port.ask_with("PUT", &format!("{USERS}/u"), form);
     assert_eq!((answer.status, answer.header("settee-pending-nodes")), (200, Some("n_1,n_2")));
+    let bucket = "/pools/default/buckets/default";
+    for (query, expected) in [("", Some("n_1,n_2")), ("?just_validate=1", None)] {
+        let answer = port.ask_with("POST", &format!("{bucket}{query}"), "flushEnabled=1");
+        assert_eq!((answer.status, answer.header("settee-pending-nodes")), (200, expected));
+    }
 }
 
 #[test]

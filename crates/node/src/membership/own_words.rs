@@ -34,7 +34,7 @@ impl Membership {
         }
         check_cluster_name(name)?;
         let ordered = self.order_change(&PlanOrder::Name(name.to_owned()));
-        ordered.map_err(|refusal| OwnSetupError::Failed(refusal.to_string()))
+        ordered.map(drop).map_err(|refusal| OwnSetupError::Failed(refusal.to_string()))
     }
 
     fn change_own_setup(&self, change: impl FnOnce(&mut OwnSetup)) -> Result<(), OwnSetupError> {

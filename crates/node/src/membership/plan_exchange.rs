@@ -38,12 +38,12 @@ impl Membership {
         assert!(self.plans.peers.set(peers).is_ok(), "there is one way to exchange plans");
     }
 
-    /// Changes the plan, on all nodes that can be reached; the others get the change when they can.
-    /// May take as long as nodes do not answer.
+    /// Changes the plan, on all nodes that can be reached; the others, which are named, get the
+    /// change when they can. May take as long as nodes do not answer.
     ///
     /// # Errors
     /// See [`BucketRefusal`]. If it is one of a member, nothing was changed anywhere.
-    pub(crate) fn order_change(&self, order: &PlanOrder) -> Result<(), BucketRefusal> {
+    pub(crate) fn order_change(&self, order: &PlanOrder) -> Result<Vec<String>, BucketRefusal> {
         let Some(peers) = self.plans.peers.get() else {
             return Err(BucketRefusal::Failed("The node is starting".to_owned()));
         };
@@ -58,15 +58,17 @@ impl Membership {
                 return Err(BucketRefusal::Failed(why.to_owned()));
             }
             let next = order.applied(&plan)?;
-            match self.attempt(peers, &mut silent, &plan, &next, order)? {
-                Attempt::Done => return Ok(()),
-                Attempt::Behind => {}
+            let unreached = self.attempt(peers, &mut silent, &plan, &next, order)?;
+            if let Some(unreached) = unreached {
+                return Ok(unreached);
             }
         }
         let why = "Other nodes keep changing the cluster map, try again";
         Err(BucketRefusal::Failed(why.to_owned()))
     }
 
+    /// Who does not know of the plan yet that all are to have; `None` if others have changed it
+    /// meanwhile.
     fn attempt(
         &self,
         peers: &PlanPeers,
@@ -74,9 +76,9 @@ impl Membership {
         plan: &ClusterPlan,
         next: &ClusterPlan,
         order: &PlanOrder,
-    ) -> Result<Attempt, BucketRefusal> {
+    ) -> Result<Option<Vec<String>>, BucketRefusal> {
         if let Attempt::Behind = self.ask_all(peers, silent, plan, next, order.needs_all())? {
-            return Ok(Attempt::Behind);
+            return Ok(None);
         }
         // This node is asked before the first one carries it out: a refusal is to change nothing
         // anywhere.
@@ -84,11 +86,11 @@ impl Membership {
             return self.refused_here(plan, why);
         }
         if let Attempt::Behind = self.precede_plan(peers, silent, plan, next, order.needs_all())? {
-            return Ok(Attempt::Behind);
+            return Ok(None);
         }
         match self.carry_out(next) {
             CarriedOut::Done => {}
-            CarriedOut::Older(_) | CarriedOut::Another(_) => return Ok(Attempt::Behind),
+            CarriedOut::Older(_) | CarriedOut::Another(_) => return Ok(None),
             CarriedOut::Refused(why) | CarriedOut::NotNow(why) => {
                 return self.refused_here(plan, why);
             }
@@ -100,7 +102,7 @@ impl Membership {
             self.retries.begin(true);
         }
         match self.obstacle(order) {
-            None => Ok(Attempt::Done),
+            None => Ok(Some(unreached)),
             Some(why) => {
                 let why = format!("It is ordered, and not done on this node yet: {why}");
                 Err(BucketRefusal::Failed(why))
@@ -109,8 +111,12 @@ impl Membership {
     }
 
     /// This node does not take what follows `plan`: perhaps it has another plan by now.
-    fn refused_here(&self, plan: &ClusterPlan, why: String) -> Result<Attempt, BucketRefusal> {
-        if self.plan() == *plan { Err(BucketRefusal::Failed(why)) } else { Ok(Attempt::Behind) }
+    fn refused_here(
+        &self,
+        plan: &ClusterPlan,
+        why: String,
+    ) -> Result<Option<Vec<String>>, BucketRefusal> {
+        if self.plan() == *plan { Err(BucketRefusal::Failed(why)) } else { Ok(None) }
     }
 
     /// Asks every member whether it could carry `next` out, which follows `plan`.

@@ -227,7 +227,7 @@ fn what_leaves_memory_changes_on_all_nodes_or_on_none_wherever_a_machine_loses_p
             let mut cluster = changed.0.lock();
             let ordered = cluster.node(0).bucket_changes().change(NEW, &said, false);
             cluster.adopted = Some(cluster.node(0).membership().plan());
-            ordered
+            ordered.map(drop)
         },
         |changed, was_done| {
             assert_eq!(policy(changed, 0), policy(changed, 1));

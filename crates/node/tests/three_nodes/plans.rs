@@ -64,7 +64,8 @@ fn a_change_waits_once_for_a_node_that_hangs() {
         asked: Vec::new(),
     };
     let words: BucketWords = vec![("max_ttl".to_owned(), "60".to_owned())];
-    node.bucket_changes().change(BUCKET, &words, false).unwrap();
+    let unreached = node.bucket_changes().change(BUCKET, &words, false).unwrap();
+    assert_eq!(unreached, ["n2"]);
     let asked = std::mem::take(&mut others.0.lock().unwrap().asked);
     assert_eq!(asked, [hanging, answering.clone(), answering]);
 }
