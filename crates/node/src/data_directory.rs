@@ -314,6 +314,24 @@ impl BucketPlaces {
         failed.map_or(Ok(names), Err)
     }
 
+    /// Where the original's buckets are that a node has taken over in place.
+    pub(crate) fn taken_over(&self, files: &dyn Files) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let inside = self.0.join("data");
+        // A directory with a mark of its own is another node's.
+        let is_others = files.exists(&inside.join(MARK_NAME)).unwrap_or(true);
+        for place in [Some(&self.0), (!is_others).then_some(&inside)].into_iter().flatten() {
+            for name in files.list(place).unwrap_or_default() {
+                let path = place.join(&name);
+                let is_its_place = || self.bucket(files, &name).is_ok_and(|known| known == path);
+                if bucket::is_taken_over(files, &path) && is_its_place() {
+                    found.push(path);
+                }
+            }
+        }
+        found
+    }
+
     /// Removes what is left of buckets that were deleted, or never made to the end.
     pub(crate) fn sweep(&self, files: &dyn Files) {
         let own = self.0.join(BUCKETS_NAME);
@@ -391,16 +409,18 @@ fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Resul
     Ok((marked, node_uuid))
 }
 
-/// Whether a node has made a bucket in the directory at `path`, whether its mark is there or not.
+/// Whether a node has made a bucket in the directory at `path`, or has taken one over there, whether
+/// its mark is there or not.
 fn has_described_bucket(files: &dyn Files, path: &Path) -> Result<bool, FileError> {
     let buckets = path.join(BUCKETS_NAME);
     let names = match files.list(&buckets) {
-        Err(error) if error.kind == FileErrorKind::NotFound => return Ok(false),
-        Err(error) if error.kind == FileErrorKind::NotADirectory => return Ok(false),
+        Err(error) if error.kind == FileErrorKind::NotFound => Vec::new(),
+        Err(error) if error.kind == FileErrorKind::NotADirectory => Vec::new(),
         names => names?,
     };
-    let is_described = |name: &String| bucket::is_described(files, &buckets.join(name));
-    Ok(names.iter().any(is_described))
+    let own = names.iter().map(|name| buckets.join(name));
+    let mut all = own.chain(BucketPlaces::of(path).taken_over(files));
+    Ok(all.any(|directory| bucket::is_described(files, &directory)))
 }
 
 fn write_mark(files: &dyn Files, path: &Path, marked: Marked) -> Result<(), FileError> {
@@ -497,6 +517,37 @@ mod tests {
         let after = open().unwrap();
         assert_ne!(after, before);
         assert_eq!(open(), Ok(after));
+    }
+
+    #[test]
+    fn a_bucket_that_was_taken_over_says_whose_a_directory_without_its_mark_is() {
+        for place in ["b", "data/b"] {
+            let files = SimulatedFiles::new();
+            let path = Path::new("/data");
+            let bucket = path.join(place);
+            files.create_directories(&bucket).unwrap();
+            files.replace_all(&bucket.join("0.couch.1"), b"").unwrap();
+            let found = |path| DataDirectory::look_at(&files, path, &["b"]).ok();
+            assert_eq!(found(path), Some(FoundDirectory::OfOriginal));
+            let opened = DataDirectory::open(&files, &Entropy::real(), path, &["b"]).unwrap();
+            let described = r#"{"format": 1, "name": "b", "uuid": "", "vbucket_count": 4}"#;
+            files.replace_all(&bucket.join("bucket.json"), described.as_bytes()).unwrap();
+            assert_eq!(opened.places().taken_over(&files), [bucket]);
+            // By which a start warns that it makes new identities.
+            assert!(has_described_bucket(&files, path).unwrap(), "{place}");
+            files.remove(&path.join(MARK_NAME)).unwrap();
+            assert_eq!(found(path), Some(FoundDirectory::OfNode), "{place}");
+        }
+        // A node's directory is not the one that has it as `data`.
+        let files = SimulatedFiles::new();
+        let inside = Path::new("/srv/data");
+        let bucket = inside.join("b");
+        files.create_directories(&bucket).unwrap();
+        files.replace_all(&bucket.join("0.couch.1"), b"").unwrap();
+        files.replace_all(&bucket.join("bucket.json"), b"{}").unwrap();
+        drop(DataDirectory::open(&files, &Entropy::real(), inside, &["b"]).unwrap());
+        assert!(BucketPlaces::of(Path::new("/srv")).taken_over(&files).is_empty());
+        assert_eq!(BucketPlaces::of(inside).taken_over(&files), [bucket]);
     }
 
     #[test]

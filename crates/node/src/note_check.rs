@@ -47,7 +47,8 @@ pub fn faults_of_notes(files: &Arc<dyn Files>, path: &Path) -> Vec<NoteFault> {
     }
     let places = BucketPlaces::of(path);
     let buckets = places.own_buckets(&**files).unwrap_or_default();
-    for directory in buckets.iter().filter_map(|name| places.bucket(&**files, name).ok()) {
+    let own = buckets.iter().filter_map(|name| places.bucket(&**files, name).ok());
+    for directory in own.chain(places.taken_over(&**files)) {
         add_bucket(&**files, &directory, &mut faults);
     }
     faults

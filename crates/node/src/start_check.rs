@@ -54,7 +54,14 @@ pub fn check_start(
 /// Reads what buckets that are there say of themselves, and compares it with what is said of them.
 fn check_buckets(files: &dyn Files, config: &NodeConfig) -> anyhow::Result<()> {
     let places = BucketPlaces::of(&config.data_dir);
-    for name in places.own_buckets(files)? {
+    let mut names = places.own_buckets(files)?;
+    // Another server's, which a start opens where it names them.
+    for BucketSettings { name, .. } in &config.buckets {
+        if !names.contains(name) && places.has_bucket(files, name)? {
+            names.push(name.clone());
+        }
+    }
+    for name in names {
         let directory = places.bucket(files, &name)?;
         let said = config.buckets.iter().find(|said| said.name == name);
         let said = said.cloned().unwrap_or_else(|| config.found_bucket(&name));
@@ -103,6 +110,27 @@ mod tests {
         assert!(refusal.contains("`orders`") && refusal.contains("journal"), "{refusal}");
         let accepts: Change = |config, _| config.buckets[0].accept_lost_journal = true;
         checked(root.path(), accepts).unwrap();
+    }
+
+    #[test]
+    fn a_bucket_that_was_taken_over_beside_the_others_is_read_as_they_are() {
+        for place in ["default", "data/default"] {
+            let root = tempfile::tempdir().unwrap();
+            let data = root.path().join("data");
+            let bucket = data.join(place);
+            RealFiles.create_directories(&bucket).unwrap();
+            RealFiles.replace_all(&bucket.join("0.couch.1"), b"").unwrap();
+            let names = ["default"];
+            drop(DataDirectory::open(&RealFiles, &Entropy::simulated(1), &data, &names).unwrap());
+            assert_eq!(checked(root.path(), |_, _| {}), Ok(FoundDirectory::OfNode));
+            let description = bucket.join("bucket.json");
+            RealFiles.replace_all(&description, b"{\"name").unwrap();
+            let refusal = checked(root.path(), |_, _| {}).unwrap_err();
+            assert!(refusal.contains("bucket.json"), "{place}: {refusal}");
+            let files: Arc<dyn Files> = Arc::new(RealFiles);
+            let faults = crate::note_check::faults_of_notes(&files, &data);
+            assert!(faults.iter().any(|fault| fault.path == description), "{faults:?}");
+        }
     }
 
     /// Changes a configuration for a directory with a file `key.pem` that is no key.

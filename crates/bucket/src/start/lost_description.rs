@@ -8,6 +8,7 @@ use storage::couchstore::layout::{self, FileName};
 use storage::journal::{JOURNAL_DIRECTORY, is_segment_name};
 
 use super::absent_vbuckets::LIST_NAME;
+use super::adoption::is_bucket_directory;
 use super::bucket_file::{
     CLEAN_MARK_NAME, DESCRIPTION_NAME, LAST_STOP_NAME, MANIFEST_NAME, SETTINGS_NAME,
 };
@@ -30,6 +31,14 @@ pub(super) fn check(files: &dyn Files, directory: &Path) -> Result<(), OpenError
          has"
     );
     Err(OpenError::BadDescription { path: directory.join(DESCRIPTION_NAME), what })
+}
+
+/// Whether another server's files in `directory` are those of a bucket that a node has opened there:
+/// beside them is what nothing but a node makes. What the system does not say is no.
+pub fn is_taken_over(files: &dyn Files, directory: &Path) -> bool {
+    let is_described = || files.exists(&directory.join(DESCRIPTION_NAME)).unwrap_or(false);
+    let has_trace = || trace(files, directory).is_ok_and(|trace| trace.is_some());
+    is_bucket_directory(files, directory) && (is_described() || has_trace())
 }
 
 /// The name in the directory that tells.

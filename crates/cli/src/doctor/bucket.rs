@@ -9,7 +9,7 @@ use serde_json::Value;
 use storage::couchstore::CouchFile;
 use storage::couchstore::layout;
 use storage::journal::{self, verify_segments};
-use storage::{Finding, Scope, Severity, StorageError, verify_file};
+use storage::{Finding, JOURNAL_NOTE_NAME, Scope, Severity, StorageError, verify_file};
 
 use super::Report;
 use super::directory::look_at_json;
@@ -26,9 +26,20 @@ const DELETED_MARK_NAME: &str = ".deleted";
 /// A bucket that is looked at.
 pub(super) struct Place {
     pub(super) directory: PathBuf,
+    /// The data directory that it belongs to.
+    pub(super) data: PathBuf,
     pub(super) name: String,
     /// Whether a node uses it now.
     pub(super) is_in_use: bool,
+}
+
+/// Whether another server's files in `directory` are those of a bucket that a node has opened there:
+/// beside them is what a node alone makes.
+pub(super) fn is_taken_over(files: &dyn Files, directory: &Path) -> bool {
+    let names = files.list(directory).unwrap_or_default();
+    let own = [DESCRIPTION_NAME, last_stop::CLEAN_MARK_NAME, JOURNAL_NOTE_NAME];
+    let is_own = |name: &String| own.contains(&name.as_str());
+    names.iter().any(is_own) && !layout::newest_files(directory, &names).is_empty()
 }
 
 /// Looks at a bucket; at the insides of its files unless it is to be `quick`.
@@ -181,7 +192,7 @@ fn with_ways_out(symptom: Symptom, place: &Place, vbid: Vbid, is_state_lost: boo
     if !is_state_lost {
         return symptom;
     }
-    let Place { name, is_in_use, directory } = place;
+    let Place { name, is_in_use, data, .. } = place;
     let stop = if *is_in_use { "stop the node, and put" } else { "put" };
     let symptom = symptom
         .advise(format!("{stop} the file back as it was, if there is a copy of it"))
@@ -193,7 +204,6 @@ fn with_ways_out(symptom: Symptom, place: &Place, vbid: Vbid, is_state_lost: boo
     let start = if *is_in_use {
         String::new()
     } else {
-        let data = directory.parent().and_then(Path::parent).unwrap_or(directory);
         format!(" once it runs: settee serve --data-dir {}", data.display())
     };
     symptom

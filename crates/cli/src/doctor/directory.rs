@@ -15,6 +15,8 @@ const MARK_NAME: &str = "settee.json";
 /// Held by the node that uses the directory.
 const LOCK_NAME: &str = "lock";
 const BUCKETS_NAME: &str = "buckets";
+/// Where another server may have its buckets, below its own directory.
+const OTHERS_NAME: &str = "data";
 /// The files of a node that are JSON.
 const JSON_NAMES: [&str; 4] = [MARK_NAME, "users.json", "cluster-map.json", "own-setup.json"];
 /// Percent of the disk below which there is too little room.
@@ -53,14 +55,13 @@ pub(super) fn examine(
     for name in JSON_NAMES {
         look_at_json(files, &directory.join(name), report);
     }
-    let buckets = directory.join(BUCKETS_NAME);
-    let mut found = if files.exists(&buckets)? { files.list(&buckets)? } else { Vec::new() };
-    found.sort();
+    let found = buckets(files, directory)?;
     if found.is_empty() {
         report.facts.push("no bucket is here".to_owned());
     }
-    for name in found {
-        let place = bucket::Place { directory: buckets.join(&name), name, is_in_use };
+    for (name, path) in found {
+        let data = directory.clone();
+        let place = bucket::Place { directory: path, data, name, is_in_use };
         bucket::examine(files, &place, arguments.quick, report)?;
     }
     // A node that runs changes them.
@@ -80,15 +81,40 @@ fn add_notes(faults: Vec<(PathBuf, String)>, report: &mut Report) {
     }
 }
 
+/// The names of what is among the buckets of the directory, and where it is.
+fn buckets(files: &dyn Files, directory: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
+    let buckets = directory.join(BUCKETS_NAME);
+    let names = if files.exists(&buckets)? { files.list(&buckets)? } else { Vec::new() };
+    let mut found: Vec<_> = names.into_iter().map(|it| (it.clone(), buckets.join(it))).collect();
+    for (name, path) in taken_over(files, directory) {
+        // As a node does: those below `buckets/` come first.
+        if found.iter().all(|(known, _)| *known != name) {
+            found.push((name, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Another server's buckets that a node has taken over where they are.
+fn taken_over(files: &dyn Files, directory: &Path) -> Vec<(String, PathBuf)> {
+    let inside = directory.join(OTHERS_NAME);
+    // A directory with a mark of its own is another node's.
+    let is_others = files.exists(&inside.join(MARK_NAME)).unwrap_or(true);
+    let places = [Some(directory), (!is_others).then_some(&*inside)];
+    let found = places.into_iter().flatten().flat_map(|place| {
+        let names = files.list(place).unwrap_or_default().into_iter();
+        names.map(|name| (name.clone(), place.join(name)))
+    });
+    found.filter(|(_, path)| bucket::is_taken_over(files, path)).collect()
+}
+
 /// Whether a bucket of a node is in the directory.
 fn has_bucket(files: &dyn Files, directory: &Path) -> bool {
-    let buckets = directory.join(BUCKETS_NAME);
-    let names = files.list(&buckets).unwrap_or_default();
-    let is_bucket = |name: &String| {
-        let description = buckets.join(name).join(bucket::DESCRIPTION_NAME);
-        files.exists(&description).unwrap_or(false)
+    let is_described = |(_, path): &(String, PathBuf)| {
+        files.exists(&path.join(bucket::DESCRIPTION_NAME)).unwrap_or(false)
     };
-    names.iter().any(is_bucket)
+    buckets(files, directory).unwrap_or_default().iter().any(is_described)
 }
 
 /// Takes the lock for an instant: who holds it is a node.

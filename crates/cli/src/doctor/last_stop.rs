@@ -11,7 +11,7 @@ use storage::couchstore::layout::{self, FileName};
 use storage::{Witness, Witnesses};
 
 /// The note. A start takes it away, as from then on the files change.
-const CLEAN_MARK_NAME: &str = "clean-stop";
+pub(super) const CLEAN_MARK_NAME: &str = "clean-stop";
 
 /// The vBuckets of `directory` whose files in `data` have not all that was noted, in words why not.
 pub(super) fn lacking(

@@ -133,6 +133,31 @@ fn a_mark_that_is_gone_is_a_problem_of_a_directory_with_buckets() {
 }
 
 #[test]
+fn a_bucket_that_was_taken_over_beside_the_others_is_read_as_they_are() {
+    for place in ["orders", "data/orders"] {
+        let data = data_directory();
+        let (found, bucket) = (data.path().join("buckets/orders"), data.path().join(place));
+        std::fs::create_dir_all(bucket.parent().unwrap()).unwrap();
+        std::fs::rename(found, &bucket).unwrap();
+        // Of another server's bucket that no node has opened nothing is said.
+        let left = data.path().join("left");
+        RealFiles.create_directories(&left).unwrap();
+        RealFiles.replace_all(&left.join("0.couch.1"), b"").unwrap();
+        let (code, said) = doctor(&[], data.path()).unwrap();
+        assert_eq!(code, ExitCode::SUCCESS, "{said}");
+        assert!(said.contains("bucket orders: couchbase, 64 vBuckets, 1 files"), "{said}");
+        assert!(!said.contains("left"), "{said}");
+        RealFiles.replace_all(&bucket.join("0.couch.1"), &[7; 5000]).unwrap();
+        RealFiles.remove(&data.path().join("settee.json")).unwrap();
+        let (code, said) = doctor(&[], data.path()).unwrap();
+        assert_eq!(code, ExitCode::FAILURE, "{said}");
+        assert!(said.contains("settee.json: is missing"), "{said}");
+        let command = format!("settee serve --data-dir {}\n", data.path().display());
+        assert!(said.contains("0.couch.1") && said.contains(&command), "{said}");
+    }
+}
+
+#[test]
 fn a_directory_of_something_else_is_refused_with_what_looks_at_it() {
     let other = tempfile::tempdir().unwrap();
     let error = doctor(&[], other.path()).unwrap_err().to_string();
