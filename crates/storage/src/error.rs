@@ -81,6 +81,15 @@ pub enum StorageError {
         /// Its name; `None` when the note that has it is damaged.
         id: Option<JournalId>,
     },
+    /// What is noted of the journal cannot be read. Callers report it and do not start.
+    #[error(
+        "{} cannot be read ({}), and without it nobody can tell whether the end of the journal is \
+         missing: let the user of the node read it, or check the disk; or start with \
+         --accept-lost-journal, which goes on without it",
+        .0.path.display(),
+        .0.cause
+    )]
+    JournalNoteUnreadable(FileError),
     /// The journal has no room until the vBuckets' files have caught up. Nothing was written; a
     /// retry succeeds when something has been released.
     #[error("the journal is full: {used_bytes} of {bytes_max} bytes are in use")]

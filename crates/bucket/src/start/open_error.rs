@@ -33,6 +33,7 @@ impl OpenError {
         match self {
             Self::BadDescription { path, .. } => Some(path),
             Self::Storage(StorageError::JournalMissing { directory, .. }) => Some(directory),
+            Self::Storage(StorageError::JournalNoteUnreadable(error)) => Some(&error.path),
             Self::File(_) | Self::Storage(_) | Self::ExecutorIsGone => None,
         }
     }

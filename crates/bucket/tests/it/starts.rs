@@ -6,7 +6,7 @@ use std::time::Duration;
 use bucket::{ApplyConfig, BucketConfig, ConflictResolution, Persistence, Refused};
 use document::Seqno;
 use platform::Files;
-use platform::simulated::SimulatedFiles;
+use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use tracing::Level;
 
 use crate::heard_log::HeardLog;
@@ -260,6 +260,33 @@ fn a_check_says_what_a_start_says_of_what_describes_a_bucket() {
     let refusal = Machine::begin(files, config).err().unwrap().to_string();
     assert!(refusal.contains("--accept-lost-journal"), "{refusal}");
     assert_eq!(said(&checked.refusals), [refusal]);
+}
+
+#[test]
+fn a_note_of_the_journal_that_cannot_be_read_is_refused_with_what_to_do() {
+    let start = |files: &SimulatedFiles, config: &BucketConfig| {
+        Machine::begin(files.clone(), config.clone()).err().map(|error| error.to_string())
+    };
+    let check = |files: &SimulatedFiles, config: &BucketConfig| {
+        let checked = bucket::check_directory(files, Path::new(DIRECTORY), Some(config));
+        said(&checked.refusals).into_iter().next()
+    };
+    type Attempt<'a> = &'a dyn Fn(&SimulatedFiles, &BucketConfig) -> Option<String>;
+    let attempts: [Attempt<'_>; 2] = [&start, &check];
+    for attempt in attempts {
+        // The disk fails at one read after another, of which one is of the note.
+        let is_refused = (1..50).any(|number| {
+            let Machine { files, driver, config, .. } = filled(lazy_config());
+            driver.pool().shutdown();
+            let (call, error) = (Some(Call::Read), FaultError::Io);
+            files.fail(Fault { call, number, error, from_then_on: false });
+            attempt(&files, &config).is_some_and(|refusal| {
+                refusal.contains("journal-in-use cannot be read")
+                    && refusal.contains("--accept-lost-journal")
+            })
+        });
+        assert!(is_refused);
+    }
 }
 
 #[test]

@@ -35,16 +35,20 @@ pub(crate) enum FoundNote {
     #[default]
     Nothing,
     Note(JournalNote),
-    /// Nobody can tell.
+    /// It can be read, and says nothing.
     Damaged,
 }
 
 impl JournalNote {
+    /// # Errors
+    /// [`StorageError::JournalNoteUnreadable`], above all.
     pub(crate) fn read(files: &dyn Files, bucket: &Path) -> Result<FoundNote, StorageError> {
         match files.read_all(&bucket.join(NOTE_NAME)) {
             Ok(text) => Ok(Self::decode(&text).map_or(FoundNote::Damaged, FoundNote::Note)),
             Err(error) if error.kind == FileErrorKind::NotFound => Ok(FoundNote::Nothing),
-            Err(error) if error.kind == FileErrorKind::Failed => Ok(FoundNote::Damaged),
+            Err(error) if error.kind == FileErrorKind::Failed => {
+                Err(StorageError::JournalNoteUnreadable(error))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -81,7 +85,8 @@ impl JournalNote {
 ///
 /// # Errors
 /// [`StorageError::JournalMissing`]: the journal that is noted is not there, so that a start that
-/// follows no clean stop is refused. Otherwise what the system says.
+/// follows no clean stop is refused; so is one of [`StorageError::JournalNoteUnreadable`]. Otherwise
+/// what the system says.
 pub fn check_journal_note(files: &dyn Files, bucket: &Path) -> Result<bool, StorageError> {
     let id = match JournalNote::read(files, bucket)? {
         FoundNote::Nothing => return Ok(true),

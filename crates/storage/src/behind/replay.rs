@@ -3,7 +3,7 @@
 
 use document::{Item, Seqno, Set, Vbid};
 
-use crate::behind::journal_note::{FoundNote, JournalNote, NOTE_NAME};
+use crate::behind::journal_note::{FoundNote, JournalNote};
 use crate::behind::journalled::{self, JournalParts, Journalled};
 use crate::behind::portions::{EarlyPortions, Portions};
 use crate::behind::replayed::Replay;
@@ -35,7 +35,7 @@ impl Store {
         let keeps_journal = options.is_some();
         let note = self.note_of(last_stop, report)?;
         let is_there = journalled::has_journal(&*self.files, &self.directory)?;
-        let is_noted = note.is_some() || self.has_damaged_note(report)?;
+        let is_noted = note.is_some() || report.journal_note_is_damaged;
         if !keeps_journal && !is_there && !is_noted {
             self.check_witnesses(last_stop.witnesses.iter().flat_map(|list| list.iter()), report)?;
             self.note_wholeness(last_stop, report);
@@ -69,11 +69,16 @@ impl Store {
         last_stop: &LastStop,
         report: &mut StartReport,
     ) -> Result<Option<JournalNote>, StorageError> {
-        let found = JournalNote::read(&*self.files, &self.directory)?;
+        let needs_none = last_stop.was_clean || last_stop.accepts_lost_journal;
+        let found = match JournalNote::read(&*self.files, &self.directory) {
+            // Nobody asks what it says.
+            Err(StorageError::JournalNoteUnreadable(_)) if needs_none => FoundNote::Damaged,
+            found => found?,
+        };
         if found == FoundNote::Nothing {
             return Ok(None);
         }
-        if last_stop.was_clean || last_stop.accepts_lost_journal {
+        if needs_none {
             report.gives_up_journal = !last_stop.was_clean;
             JournalNote::remove(&*self.files, &self.directory)?;
             return Ok(None);
@@ -83,15 +88,6 @@ impl Store {
             FoundNote::Note(note) => Some(note),
             FoundNote::Nothing | FoundNote::Damaged => None,
         })
-    }
-
-    /// Whether there is a note that says nothing. One that only could not be read a moment ago may
-    /// not be there at all.
-    fn has_damaged_note(&self, report: &StartReport) -> Result<bool, StorageError> {
-        if !report.journal_note_is_damaged {
-            return Ok(false);
-        }
-        Ok(self.files.exists(&self.directory.join(NOTE_NAME))?)
     }
 
     /// Says of which vBuckets something acknowledged may be missing.
@@ -232,7 +228,7 @@ impl Store {
             error => error,
         })?;
         // Whatever the note says, it is there from the first group to the next clean stop.
-        let is_noted = note.is_some() || self.has_damaged_note(report)?;
+        let is_noted = note.is_some() || report.journal_note_is_damaged;
         let has_begun = journal_report.segment_count > 0;
         if is_noted && !has_begun {
             let directory = self.directory.join(crate::journal::JOURNAL_DIRECTORY);

@@ -24,7 +24,11 @@ fn has_kind(error: &StorageError, fault: FaultError) -> bool {
         FaultError::NoSpace => matches!(error, StorageError::NoSpace(_)),
         FaultError::TooManyOpen => matches!(error, StorageError::TooManyOpenFiles(_)),
         FaultError::Io | FaultError::ShortWrite | FaultError::LateRename => {
-            matches!(error, StorageError::Failed(error) if error.kind == FileErrorKind::Failed)
+            let (StorageError::Failed(error) | StorageError::JournalNoteUnreadable(error)) = error
+            else {
+                return false;
+            };
+            error.kind == FileErrorKind::Failed
         }
     }
 }

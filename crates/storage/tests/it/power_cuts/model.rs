@@ -140,7 +140,10 @@ impl Life {
     fn get_over(&self, error: &StorageError, at: &str) -> Option<()> {
         let is_of_system = matches!(
             error,
-            StorageError::NoSpace(_) | StorageError::TooManyOpenFiles(_) | StorageError::Failed(_)
+            StorageError::NoSpace(_)
+                | StorageError::TooManyOpenFiles(_)
+                | StorageError::JournalNoteUnreadable(_)
+                | StorageError::Failed(_)
         );
         assert!(is_of_system, "{at}: {error}");
         self.files.heal();
