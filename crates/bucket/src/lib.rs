@@ -61,9 +61,9 @@ pub use scan::{
 };
 pub use start::{
     DirectoryCheck, DirectoryState, OpenError, OriginalBucket, RestoredBucket, SETTINGS_NAME,
-    WarmupPhase, WarmupProgress, check_directory, describe_restored, directory_state,
-    is_bucket_directory, is_described, is_taken_over, look_at_original, mark_deleted,
-    remove_remains, unmark_deleted,
+    WarmupPhase, WarmupProgress, check_directory, check_journal, describe_restored,
+    directory_state, is_bucket_directory, is_described, is_taken_over, look_at_original,
+    mark_deleted, remove_remains, unmark_deleted,
 };
 pub use state_statistics::StateStatistics;
 pub use statistics::BucketStatistics;

@@ -16,7 +16,7 @@ mod warmup_state;
 pub use adoption::{OriginalBucket, is_bucket_directory, look_at_original};
 pub use bucket_file::{RestoredBucket, SETTINGS_NAME, describe_restored, is_described};
 pub use deletion::{DirectoryState, directory_state, mark_deleted, remove_remains, unmark_deleted};
-pub use directory_check::{DirectoryCheck, check_directory};
+pub use directory_check::{DirectoryCheck, check_directory, check_journal};
 pub use lost_description::is_taken_over;
 pub use open_error::OpenError;
 pub use warmup_state::{WarmupPhase, WarmupProgress};

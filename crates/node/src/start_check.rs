@@ -19,8 +19,8 @@ use crate::remembered_map::RememberedMap;
 use crate::tls_part::sources_of;
 
 /// Reads what a start with `config` would read before it changes anything: whose the data directory
-/// is, the cluster map, the users, what it was told of itself, what describes its buckets, and
-/// certificates that were given. Nothing is made. A node may run meanwhile: what it has in the
+/// is, the cluster map, the users, what it was told of itself, what describes its buckets, their
+/// journals, and certificates that were given. Nothing is made. A node may run meanwhile: what it has in the
 /// directory and may have changed since it started, users and buckets, is left alone then.
 ///
 /// # Errors
@@ -42,7 +42,7 @@ pub fn check_start(
         administrator::open_users(&**files, entropy, &config.data_dir.join(USERS_NAME), config)?;
         let kept = Arc::new(KeptFiles::new(Arc::clone(files)));
         OwnSetupFile::new(kept, config.data_dir.join(OWN_SETUP_NAME)).read()?;
-        check_buckets(&**files, config)?;
+        check_buckets(files, config)?;
     }
     if let Some(tls) = &config.tls {
         let sources = sources_of(config, tls, config.data_dir.join(CERTIFICATES_NAME));
@@ -51,8 +51,10 @@ pub fn check_start(
     Ok(found)
 }
 
-/// Reads what buckets that are there say of themselves, and compares it with what is said of them.
-fn check_buckets(files: &dyn Files, config: &NodeConfig) -> anyhow::Result<()> {
+/// Reads what buckets that are there say of themselves, and compares it with what is said of them;
+/// and their journals.
+fn check_buckets(shared: &Arc<dyn Files>, config: &NodeConfig) -> anyhow::Result<()> {
+    let files = &**shared;
     let places = BucketPlaces::of(&config.data_dir);
     let mut names = places.own_buckets(files)?;
     // Another server's, which a start opens where it names them.
@@ -72,6 +74,8 @@ fn check_buckets(files: &dyn Files, config: &NodeConfig) -> anyhow::Result<()> {
         refusal.map_or(Ok(()), Err).with_context(|| format!("the bucket `{name}`"))?;
         let kept = BucketSettings::default().with_kept(files, &directory);
         kept.with_context(|| format!("the settings of the bucket `{name}`"))?;
+        let journal = bucket::check_journal(shared, &directory);
+        journal.with_context(|| format!("the bucket `{name}`"))?;
     }
     Ok(())
 }
@@ -84,6 +88,9 @@ mod tests {
 
     use super::*;
     use crate::config::TlsConfig;
+
+    const SEGMENT: &[u8] =
+        include_bytes!("../../storage/tests/fixtures/journal/j.0000000000000001");
 
     fn checked(directory: &Path, change: Change) -> Result<FoundDirectory, String> {
         let data_dir = directory.join("data");
@@ -110,6 +117,30 @@ mod tests {
         assert!(refusal.contains("`orders`") && refusal.contains("journal"), "{refusal}");
         let accepts: Change = |config, _| config.buckets[0].accept_lost_journal = true;
         checked(root.path(), accepts).unwrap();
+    }
+
+    #[test]
+    fn a_journal_that_is_damaged_in_the_middle_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
+        let opened = DataDirectory::open(&RealFiles, &Entropy::simulated(1), &data, &[]).unwrap();
+        let journal = opened.bucket(&RealFiles, "default").unwrap().join("journal");
+        drop(opened);
+        RealFiles.create_directories(&journal).unwrap();
+        let description = r#"{"format": 1, "name": "default", "uuid": "", "vbucket_count": 64}"#;
+        let place = journal.with_file_name("bucket.json");
+        RealFiles.replace_all(&place, description.as_bytes()).unwrap();
+        let segment = journal.join("j.0000000000000001");
+        let mut content = SEGMENT.to_vec();
+        RealFiles.replace_all(&segment, &content).unwrap();
+        checked(root.path(), |_, _| {}).unwrap();
+        // In the first of its groups.
+        content[4096 + 40] ^= 1;
+        RealFiles.replace_all(&segment, &content).unwrap();
+        let refusal = checked(root.path(), |_, _| {}).unwrap_err();
+        assert!(refusal.contains("`default`") && refusal.contains("at byte 4096"), "{refusal}");
+        assert!(refusal.contains("--accept-lost-journal"), "{refusal}");
+        assert_eq!(RealFiles.read_all(&segment).unwrap(), content);
     }
 
     #[test]

@@ -108,6 +108,14 @@ impl StorageError {
     pub(crate) fn corrupt(file: &Path, position: u64, what: &'static str) -> Self {
         Self::Corrupt { file: file.to_path_buf(), position, what }
     }
+
+    /// The same of a segment of the journal.
+    pub(crate) fn of_journal(self) -> Self {
+        match self {
+            Self::Corrupt { file, position, what } => Self::JournalDamaged { file, position, what },
+            error => error,
+        }
+    }
 }
 
 impl From<FileError> for StorageError {

@@ -46,6 +46,15 @@ pub(crate) use replay::{KnownEnd, Visitor};
 use segment::Directory;
 use writer::Writer;
 
+/// Reads the journal of the bucket in a directory as a start does, and changes nothing.
+///
+/// # Errors
+/// [`StorageError::JournalDamaged`], or what the system says: with that a start is refused.
+pub fn check_journal(files: &Arc<dyn Files>, bucket: &Path) -> Result<(), StorageError> {
+    let directory = Directory::new(Arc::clone(files), bucket);
+    replay::check(&directory).map_err(StorageError::of_journal)
+}
+
 /// A bucket's journal. Threads append one after the other; releasing waits for an append that is
 /// under way, looking at the usage does not.
 pub struct Journal {

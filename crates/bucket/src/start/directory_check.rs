@@ -1,6 +1,7 @@
 //! What an opening would say of a bucket's directory, found out without one.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use platform::{FileErrorKind, Files};
 use storage::{JOURNAL_NOTE_NAME, Witnesses, check_journal_note};
@@ -61,6 +62,15 @@ pub fn check_directory(
         Err(error) => check.refusals.push(error.into()),
     }
     check
+}
+
+/// Reads the journal of the bucket in `directory` as an opening does, and changes nothing. No node
+/// has the bucket open.
+///
+/// # Errors
+/// With what an opening is refused.
+pub fn check_journal(files: &Arc<dyn Files>, directory: &Path) -> Result<(), OpenError> {
+    Ok(storage::journal::check_journal(files, directory)?)
 }
 
 impl DirectoryCheck {

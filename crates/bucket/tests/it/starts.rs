@@ -290,6 +290,34 @@ fn a_note_of_the_journal_that_cannot_be_read_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn a_check_reads_the_journal_as_a_start_does_and_changes_nothing() {
+    let directory = Path::new(DIRECTORY);
+    // A group with another one behind it, the last one, a header, and none of them.
+    for damaged in [Some(BLOCK), Some(usize::MAX), Some(0), None] {
+        let machine = filled(lazy_config());
+        let segment = segments(&machine).pop().unwrap();
+        let Machine { files, driver, config, .. } = machine;
+        driver.pool().shutdown();
+        let mut content = files.content(&segment).unwrap();
+        let last = content.iter().rposition(|byte| *byte != 0).unwrap();
+        if let Some(position) = damaged {
+            content[last.min(position.saturating_add(40))] ^= 1;
+        }
+        files.insert(&segment, &content);
+        let shared: std::sync::Arc<dyn Files> = std::sync::Arc::new(files.clone());
+        let names = files.list(&path_of("journal")).unwrap();
+        let checked = bucket::check_journal(&shared, directory).err();
+        assert_eq!(files.content(&segment), Some(content), "{damaged:?}");
+        assert_eq!(files.list(&path_of("journal")).unwrap(), names, "{damaged:?}");
+        let refusal = Machine::begin(files, config).err().map(|error| error.to_string());
+        assert_eq!(checked.map(|error| error.to_string()), refusal, "{damaged:?}");
+        let is_in_the_middle = damaged.is_some_and(|position| position <= BLOCK);
+        assert_eq!(refusal.is_some(), is_in_the_middle, "{damaged:?}: {refusal:?}");
+        assert!(refusal.is_none_or(|it| it.contains("is corrupt at byte")), "{damaged:?}");
+    }
+}
+
+#[test]
 fn a_check_names_what_is_damaged_or_gone_where_a_start_goes_on() {
     let damaged = |files: &SimulatedFiles| {
         let checked = bucket::check_directory(files, Path::new(DIRECTORY), None);

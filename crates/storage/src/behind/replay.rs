@@ -221,12 +221,7 @@ impl Store {
         let opened =
             Journal::open_with(files, &self.directory, options, clock, entropy, &mut portions);
         let Portions { replay, early, .. } = portions;
-        let (journal, journal_report) = opened.map_err(|error| match error {
-            StorageError::Corrupt { file, position, what } => {
-                StorageError::JournalDamaged { file, position, what }
-            }
-            error => error,
-        })?;
+        let (journal, journal_report) = opened.map_err(StorageError::of_journal)?;
         // Whatever the note says, it is there from the first group to the next clean stop.
         let is_noted = note.is_some() || report.journal_note_is_damaged;
         let has_begun = journal_report.segment_count > 0;

@@ -7,6 +7,8 @@
     clippy::cast_possible_truncation
 )]
 
+mod check;
+
 use std::path::{Path, PathBuf};
 
 use document::Vbid;
@@ -23,6 +25,7 @@ use crate::journal::record::{RawContent, RawRecord, ReplayedRecord};
 use crate::journal::scan::{self, Expected};
 use crate::journal::segment::{Directory, Segment};
 use crate::journal::writer::Writer;
+pub(super) use check::check;
 
 /// Who hears of a journal's records when it is opened: of all of them, twice or more often, in
 /// order.
@@ -109,6 +112,8 @@ struct Group {
 /// Which of the passes it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
+    /// What is on the disk is checked, and nothing is changed.
+    Look,
     /// What is on the disk is made durable, checked and looked at.
     Survey,
     /// Records are handed out.
@@ -142,8 +147,9 @@ pub(super) fn open(
     entropy: Entropy,
     visitor: &mut dyn Visitor,
 ) -> Result<(Writer, JournalReport), StorageError> {
-    let inventory = take_inventory(directory, options)?;
-    let id = check_identity(&inventory.live, &entropy)?;
+    let inventory = take_inventory(directory, Some(options))?;
+    let id = check_identity(&inventory.live)?;
+    let id = id.unwrap_or_else(|| JournalId(entropy.next_u64()));
     visitor.begin(id);
     let mut survey = Walk::new(Pass::Survey, visitor);
     let last_lsns = survey.segments(directory, &inventory.live, None)?;
@@ -232,30 +238,31 @@ fn lost_end(
     Ok(Some(LostEnd { file, position, last_lsn, known_lsn, next_lsn }))
 }
 
-/// The journal that all segments belong to; a new one if there are none.
-fn check_identity(live: &[Found], entropy: &Entropy) -> Result<JournalId, StorageError> {
-    let Some(first) = live.first() else {
-        return Ok(JournalId(entropy.next_u64()));
-    };
+/// The journal that all segments belong to, if there are any.
+fn check_identity(live: &[Found]) -> Result<Option<JournalId>, StorageError> {
+    let Some(first) = live.first() else { return Ok(None) };
     for found in live {
         if found.header.id != first.header.id {
             return Err(StorageError::corrupt(&found.path, 0, "a segment of another journal"));
         }
     }
-    Ok(first.header.id)
+    Ok(Some(first.header.id))
 }
 
-/// Looks at all names and headers.
+/// Looks at all names and headers. Without options nothing is put away.
 fn take_inventory(
     directory: &Directory,
-    options: JournalOptions,
+    options: Option<JournalOptions>,
 ) -> Result<Inventory, StorageError> {
     let mut inventory = Inventory::default();
     if !directory.files.exists(&directory.path)? {
         return Ok(inventory);
     }
-    // What is seen now must not change when the power goes.
-    directory.files.sync_directory(&directory.path)?;
+    if options.is_some() {
+        // What is seen now must not change when the power goes.
+        directory.files.sync_directory(&directory.path)?;
+    }
+    let mode = if options.is_some() { OpenMode::ReadWrite } else { OpenMode::Read };
     for name in directory.files.list(&directory.path)? {
         let path = directory.path.join(&name);
         let (number, is_live) = match names::parse(&name) {
@@ -264,7 +271,7 @@ fn take_inventory(
             SegmentName::Foreign => continue,
         };
         inventory.highest_number = inventory.highest_number.max(number);
-        let file = directory.files.open(&path, OpenMode::ReadWrite)?;
+        let file = directory.files.open(&path, mode)?;
         let size = file.size()?;
         if is_live && let Some(header) = own_header(&*file, &path, number)? {
             let lacks_copy = header.begins_with_copy && !holds_copy(&*file, &path, &header)?;
@@ -292,8 +299,9 @@ impl Inventory {
         path: &Path,
         number: u64,
         size: u64,
-        options: JournalOptions,
+        options: Option<JournalOptions>,
     ) -> Result<(), StorageError> {
+        let Some(options) = options else { return Ok(()) };
         let spare_path = directory.spare_path(number);
         if path != spare_path {
             directory.files.rename(path, &spare_path)?;
@@ -380,7 +388,8 @@ impl Walk<'_> {
                 last_lsns.push(first_lsn.saturating_sub(1));
                 continue;
             }
-            let file = directory.files.open(&found.path, OpenMode::ReadWrite)?;
+            let mode = if self.pass == Pass::Look { OpenMode::Read } else { OpenMode::ReadWrite };
+            let file = directory.files.open(&found.path, mode)?;
             if self.pass == Pass::Survey {
                 // The process that wrote this may have died before its last sync.
                 file.sync()?;
@@ -478,7 +487,7 @@ impl Walk<'_> {
             report.record_count = report.record_count.saturating_add(1);
             let content = raw.content()?;
             Some(match pass {
-                Pass::Survey => {
+                Pass::Look | Pass::Survey => {
                     visitor.survey(header.lsn, raw.vbid, raw.bytes, &content);
                     Ok(())
                 }
@@ -507,7 +516,7 @@ impl Group {
             writer.durable_lsn = last_lsn;
             return Ok(());
         };
-        self.records(&header, &mut |raw| raw.decode().is_some().then_some(Ok(())))?;
+        self.check_records()?;
         match writer.rewrite(directory, &header, &self.bytes) {
             // Where the group is, it needs no room. A removed copy does not come back behind a
             // later group: whose segment makes names durable first.
@@ -518,6 +527,12 @@ impl Group {
             }
             rewritten => rewritten,
         }
+    }
+
+    /// Whether all of its records are understood.
+    fn check_records(&self) -> Result<(), StorageError> {
+        let Some(header) = self.header else { return Ok(()) };
+        self.records(&header, &mut |raw| raw.decode().is_some().then_some(Ok(())))
     }
 
     /// Writes it to where it was read, and syncs it: then it is there, or this has failed.
