@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use bucket::{Bucket, DirectoryState};
 use cluster::{BucketPlan, ClusterPlan};
+use platform::Files;
 use server::Mailboxes;
 
 use crate::bucket_settings::BucketSettings;
@@ -57,6 +58,21 @@ impl Planned<'_> {
             None => now.deleted.iter().any(|deleted| deleted.name == name),
         }
     }
+}
+
+/// Refuses a start that would make a bucket beside others that it does not name.
+pub(crate) fn check_names(
+    files: &dyn Files,
+    places: &BucketPlaces,
+    config: &NodeConfig,
+    planned: Planned<'_>,
+) -> anyhow::Result<()> {
+    if config.makes_buckets != MakesBuckets::AtEachStart {
+        return Ok(());
+    }
+    let names = config.buckets.iter().map(|bucket| bucket.name.as_str());
+    let names: Vec<&str> = names.filter(|name| !planned.withholds(name)).collect();
+    places.check_buckets(files, &names)
 }
 
 /// Opens buckets in a node's directory.
@@ -242,7 +258,7 @@ mod tests {
     use executor::DeterministicPool;
     use platform::files::remove_content;
     use platform::simulated::{Call, Fault, FaultError, SimulatedFiles, SimulatedNetwork};
-    use platform::{Clock, Entropy, Files, WallTime};
+    use platform::{Clock, Entropy, WallTime};
 
     use super::*;
     use crate::peer_copies::{Copies, PeerLogin, Peers};

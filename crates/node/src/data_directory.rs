@@ -209,35 +209,6 @@ impl DataDirectory {
         BucketPlaces(self.path.clone())
     }
 
-    /// Refuses to make a bucket beside one that is there and not among these: a name that was
-    /// mistyped would look like a loss of all documents.
-    pub(crate) fn check_buckets(&self, files: &dyn Files, names: &[&str]) -> anyhow::Result<()> {
-        let mut others = self.buckets(files)?;
-        others.retain(|name| !names.contains(&name.as_str()));
-        for name in names {
-            if !others.is_empty() && !files.exists(&self.bucket(files, name)?)? {
-                bail!(
-                    "{} has no bucket `{name}`, but `{}`; give that with --bucket, or another \
-                     --data-dir for a new one",
-                    self.path.display(),
-                    others.join("`, `")
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// The buckets that are here, the original's among them.
-    fn buckets(&self, files: &dyn Files) -> Result<Vec<String>, FileError> {
-        let mut names = self.places().own_buckets(files)?;
-        for place in [self.path.clone(), self.path.join("data")] {
-            let found = files.list(&place).unwrap_or_default();
-            let is_bucket = |name: &String| original_bucket(files, &self.path, name).is_some();
-            names.extend(found.into_iter().filter(is_bucket));
-        }
-        Ok(names)
-    }
-
     /// Makes the file of users its user's alone where an earlier version has left it to others.
     pub(crate) fn make_users_private(&self, files: &dyn Files) {
         match files.make_private(&self.users()) {
@@ -297,6 +268,35 @@ impl BucketPlaces {
     /// Whether buckets have been made here, whatever has become of them.
     pub(crate) fn have_been_used(&self, files: &dyn Files) -> Result<bool, FileError> {
         files.exists(&self.0.join(BUCKETS_NAME))
+    }
+
+    /// Refuses to make a bucket beside one that is there and not among these: a name that was
+    /// mistyped would look like a loss of all documents.
+    pub(crate) fn check_buckets(&self, files: &dyn Files, names: &[&str]) -> anyhow::Result<()> {
+        let mut others = self.buckets(files)?;
+        others.retain(|name| !names.contains(&name.as_str()));
+        for name in names {
+            if !others.is_empty() && !files.exists(&self.bucket(files, name)?)? {
+                bail!(
+                    "{} has no bucket `{name}`, but `{}`; give that with --bucket, or another \
+                     --data-dir for a new one",
+                    self.0.display(),
+                    others.join("`, `")
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The buckets that are here, the original's among them.
+    fn buckets(&self, files: &dyn Files) -> Result<Vec<String>, FileError> {
+        let mut names = self.own_buckets(files)?;
+        for place in [self.0.clone(), self.0.join("data")] {
+            let found = files.list(&place).unwrap_or_default();
+            let is_bucket = |name: &String| original_bucket(files, &self.0, name).is_some();
+            names.extend(found.into_iter().filter(is_bucket));
+        }
+        Ok(names)
     }
 
     /// The buckets that are no original's.
@@ -571,13 +571,14 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let directory =
             DataDirectory::open(&RealFiles, &Entropy::real(), root.path(), &["orders"]).unwrap();
-        directory.check_buckets(&RealFiles, &["orders"]).unwrap();
+        directory.places().check_buckets(&RealFiles, &["orders"]).unwrap();
         let bucket = directory.bucket(&RealFiles, "orders").unwrap();
         RealFiles.create_directories(&bucket).unwrap();
         RealFiles.replace_all(&bucket.join("bucket.json"), b"{}").unwrap();
         RealFiles.create_directories(&root.path().join("buckets/.restoring-x")).unwrap();
-        directory.check_buckets(&RealFiles, &["orders"]).unwrap();
-        let error = directory.check_buckets(&RealFiles, &["order"]).unwrap_err().to_string();
+        directory.places().check_buckets(&RealFiles, &["orders"]).unwrap();
+        let error =
+            directory.places().check_buckets(&RealFiles, &["order"]).unwrap_err().to_string();
         assert!(error.contains("`orders`") && error.contains("--bucket"), "{error}");
         assert!(!error.contains("restoring"), "{error}");
     }
@@ -628,8 +629,9 @@ mod tests {
                     DataDirectory::open(&RealFiles, &Entropy::real(), root.path(), &["travel"])
                         .unwrap();
                 assert_eq!(directory.bucket(&RealFiles, "travel").unwrap(), bucket);
-                directory.check_buckets(&RealFiles, &["travel"]).unwrap();
-                let error = directory.check_buckets(&RealFiles, &["new"]).unwrap_err().to_string();
+                directory.places().check_buckets(&RealFiles, &["travel"]).unwrap();
+                let error =
+                    directory.places().check_buckets(&RealFiles, &["new"]).unwrap_err().to_string();
                 assert!(error.contains("`travel`"), "{error}");
             }
         }

@@ -14,11 +14,11 @@ use tls::CertificateStore;
 
 use crate::administrator::{self, Administrator};
 use crate::bucket_changes::BucketChanges;
-use crate::bucket_opener::{BucketOpener, Planned};
+use crate::bucket_opener::{BucketOpener, Planned, check_names};
 use crate::bucket_steps::BucketKeeper;
 use crate::buckets::NodeBuckets;
 use crate::client_limits;
-use crate::config::{MakesBuckets, NodeConfig};
+use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
 use crate::doors::open_door;
 use crate::kept_files::KeptFiles;
@@ -74,10 +74,7 @@ impl Node {
         let before = remembered.last();
         let StartingPlace { node_name, plan } = remembered.starting_place(&config)?;
         let planned = Planned { before: before.as_ref(), now: plan.as_ref() };
-        if config.makes_buckets == MakesBuckets::AtEachStart {
-            let names = names.iter().copied().filter(|name| !planned.withholds(name));
-            directory.check_buckets(&*files, &names.collect::<Vec<_>>())?;
-        }
+        check_names(&*files, &directory.places(), &config, planned)?;
         directory.make_users_private(&*files);
         directory.warn_of_lost_users(&*files);
         let (users, administrator) =

@@ -7,6 +7,7 @@ use platform::{Clock, Entropy, Files};
 use tls::CertificateStore;
 
 use crate::administrator;
+use crate::bucket_opener::{Planned, check_names};
 use crate::bucket_settings::BucketSettings;
 use crate::config::NodeConfig;
 use crate::data_directory::{
@@ -35,10 +36,13 @@ pub fn check_start(
     let found = DataDirectory::look_at(&**files, &config.data_dir, &names)?;
     let map = config.data_dir.join(CLUSTER_MAP_NAME);
     let remembered = RememberedMap::new(Arc::clone(files), map, config.default_bucket());
-    if !config.leave_cluster {
-        remembered.starting_place(config)?;
-    }
+    let before = remembered.last();
+    // One that leaves forgets the map, which a check does not.
+    let alone = config.leave_cluster && config.cluster_map.is_none();
+    let plan = if alone { None } else { remembered.starting_place(config)?.plan };
     if !DataDirectory::is_in_use(&**files, &config.data_dir)? {
+        let planned = Planned { before: before.as_ref(), now: plan.as_ref() };
+        check_names(&**files, &BucketPlaces::of(&config.data_dir), config, planned)?;
         administrator::open_users(&**files, entropy, &config.data_dir.join(USERS_NAME), config)?;
         let kept = Arc::new(KeptFiles::new(Arc::clone(files)));
         OwnSetupFile::new(kept, config.data_dir.join(OWN_SETUP_NAME)).read()?;
@@ -87,7 +91,7 @@ mod tests {
     use platform::files::RealFiles;
 
     use super::*;
-    use crate::config::TlsConfig;
+    use crate::config::{MakesBuckets, TlsConfig};
 
     const SEGMENT: &[u8] =
         include_bytes!("../../storage/tests/fixtures/journal/j.0000000000000001");
@@ -113,9 +117,13 @@ mod tests {
         for (name, text) in [("bucket.json", description), ("journal-in-use", "damaged")] {
             RealFiles.replace_all(&bucket.join(name), text.as_bytes()).unwrap();
         }
-        let refusal = checked(root.path(), |_, _| {}).unwrap_err();
+        let nobody_names: Change = |config, _| config.makes_buckets = MakesBuckets::Once;
+        let refusal = checked(root.path(), nobody_names).unwrap_err();
         assert!(refusal.contains("`orders`") && refusal.contains("journal"), "{refusal}");
-        let accepts: Change = |config, _| config.buckets[0].accept_lost_journal = true;
+        let accepts: Change = |config, _| {
+            config.makes_buckets = MakesBuckets::Once;
+            config.buckets[0].accept_lost_journal = true;
+        };
         checked(root.path(), accepts).unwrap();
     }
 

@@ -149,6 +149,10 @@ fn what_a_directory_has_is_not_changed_by_the_way() {
     ] {
         let said = refused(serve_directory(work, flags));
         assert!(said.contains(names), "{flags:?}: {said}");
+        // A check says the same.
+        let last = |said: &str| said.lines().last().map(str::to_owned);
+        let checked = refused(serve_directory(work, &[flags, &["--check"]].concat()));
+        assert_eq!(last(&checked), last(&said), "{flags:?}");
     }
     let mut from_environment = serve_directory(work, &["--bucket", "orders"]);
     from_environment.env("SETTEE_PASSWORD", "second");
