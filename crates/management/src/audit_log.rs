@@ -23,7 +23,7 @@ use std::time::Duration;
 use auth::{Actor, Noted};
 use platform::files::{directory_of, open_log};
 use platform::redaction::UserData;
-use platform::{Clock, File, FileError, FileErrorKind, Files, Seldom};
+use platform::{Clock, File, FileError, FileErrorKind, Files, OpenMode, Seldom};
 use serde_json::{Map, Value};
 
 use crate::date::rfc3339;
@@ -136,6 +136,19 @@ impl AuditLog {
             failed_logins: Mutex::default(),
             thread,
         })
+    }
+
+    /// Whether lines could be written to the file at `path`, unless it is switched off. Nothing is
+    /// made or changed.
+    ///
+    /// # Errors
+    /// They could not, or nobody can tell whether it is on.
+    pub fn check(files: &dyn Files, path: &Path) -> Result<(), FileError> {
+        let is_off = files.exists(&with_suffix(path, OFF_SUFFIX))?;
+        if !is_off && files.exists(path)? {
+            files.open(path, OpenMode::ReadWrite)?;
+        }
+        Ok(())
     }
 
     /// Whether anything is noted.
@@ -472,6 +485,20 @@ mod tests {
         let switched = |is_on| ("audit log".to_owned(), Some(is_on));
         let expected = [switched(false), switched(true), failed(), failed()];
         assert_eq!(events.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_found_while_it_is_on_and_nothing_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        let check = || AuditLog::check(&RealFiles, &path).map_err(|error| error.to_string());
+        assert_eq!(check(), Ok(()));
+        assert!(RealFiles.list(directory.path()).unwrap().is_empty());
+        // Nobody opens a directory to write to it.
+        RealFiles.create_directories(&path).unwrap();
+        assert!(check().unwrap_err().contains("audit.log"));
+        RealFiles.replace_all(&directory.path().join("audit.log.off"), b"").unwrap();
+        assert_eq!(check(), Ok(()));
     }
 
     #[test]

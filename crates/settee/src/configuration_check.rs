@@ -9,6 +9,7 @@ use anyhow::ensure;
 use node::{FoundDirectory, check_start};
 use platform::{Clock, Entropy, Files};
 
+use crate::audit;
 use crate::init_files::InitFiles;
 use crate::settings::ServeConfig;
 
@@ -32,6 +33,9 @@ pub(crate) fn run(
     let node = config.node_config();
     let found = check_start(clock, files, entropy, &node)?;
     check_writable(&node.data_dir, "--data-dir")?;
+    if config.audit_log {
+        audit::tell_fault(&**files, &node.data_dir);
+    }
     let found = match found {
         FoundDirectory::Unused => "a start makes the data directory",
         FoundDirectory::OfNode => "a start goes on with the data directory",

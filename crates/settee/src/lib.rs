@@ -2,6 +2,7 @@
 //! file, logging, REST on top of it, and several of them on one machine.
 
 mod adopt;
+mod audit;
 mod backup_source;
 mod bucket_view;
 mod cluster_run;

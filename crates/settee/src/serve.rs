@@ -10,13 +10,14 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Args;
 use cluster::host_and_port;
-use management::{AuditLog, ManagementServer, Ports, SetUp, TlsPort};
+use management::{ManagementServer, Ports, SetUp, TlsPort};
 use node::{Node, NodeBucket, VERSION, cannot_listen};
 use platform::files::RealFiles;
 use platform::process::{Hangup, Termination};
 use platform::service_manager::ServiceNews;
 use platform::{Clock, Entropy, Files};
 
+use crate::audit;
 use crate::configuration_check;
 use crate::init_files::{InitFiles, InitTarget};
 use crate::log_file::LogFile;
@@ -30,8 +31,6 @@ use crate::setting_values::SetupMode;
 use crate::settings::{ServeConfig, Settings};
 use crate::unknown_variables;
 
-/// The audit log in the data directory.
-const AUDIT_LOG_NAME: &str = "audit.log";
 /// How often a node that loads looks for a signal.
 const STEP: Duration = Duration::from_millis(100);
 
@@ -199,7 +198,7 @@ fn start_management(
     setup: SetupMode,
 ) -> anyhow::Result<management::Handle> {
     let users = Arc::clone(node.users());
-    let audit_log = has_audit_log.then(|| open_audit_log(node)).transpose()?;
+    let audit_log = has_audit_log.then(|| audit::open(node)).transpose()?;
     // A password that somebody has said, now or before, is asked for.
     let is_open = setup != SetupMode::Off && node.password_is_new();
     let set_up = is_open.then(|| SetUp {
@@ -208,14 +207,6 @@ fn start_management(
     });
     let view = Arc::new(View::new(node, audit_log, set_up));
     Ok(ManagementServer::start(ports, view, users)?)
-}
-
-fn open_audit_log(node: &Node) -> anyhow::Result<Arc<AuditLog>> {
-    let path = node.config().data_dir.join(AUDIT_LOG_NAME);
-    let log = Arc::new(AuditLog::start(node.clock().clone(), Arc::new(RealFiles), path)?);
-    let watching = Arc::clone(&log);
-    node.users().watch_with(move |actor, noted| watching.note(actor, noted));
-    Ok(log)
 }
 
 fn open_management_door(

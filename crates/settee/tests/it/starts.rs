@@ -7,7 +7,7 @@ use platform::Files;
 use platform::files::RealFiles;
 
 use crate::support::{
-    Node, PATIENCE, ask, log_file, refused, serve, serve_directory, settee, tool,
+    Node, PATIENCE, ask, log_file, log_of, refused, serve, serve_directory, settee, tool,
 };
 
 #[test]
@@ -295,6 +295,33 @@ fn a_check_says_whether_a_node_could_start_and_makes_nothing() {
     let said = refused(foreign);
     assert!(said.contains("letter.txt"), "{said}");
     assert_eq!(RealFiles.list(Path::new(&other)).unwrap(), ["letter.txt"]);
+}
+
+#[test]
+fn an_audit_log_that_cannot_be_opened_is_told_at_the_start_and_by_a_check() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let why = "the audit log cannot be opened";
+    Node::start(serve_directory(work, &[]), work).stop();
+    assert!(!log_of(work).contains(why));
+    RealFiles.remove(&work.join("data/audit.log")).unwrap_or_default();
+    RealFiles.create_directories(&work.join("data/audit.log")).unwrap();
+    let check = |flags: &[&str]| {
+        let mut command = serve_directory(work, &[&["--check"], flags].concat());
+        let output = command.stderr(Stdio::piped()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let is_told = |said: &str| {
+        let mut lines = said.lines().filter(|line| line.contains(why));
+        lines.any(|line| line.contains("ERROR") && line.contains("data/audit.log"))
+    };
+    let said = check(&[]);
+    assert!(is_told(&said), "{said}");
+    let said = check(&["--audit-log=false"]);
+    assert!(!said.contains(why), "{said}");
+    Node::start(serve_directory(work, &[]), work).stop();
+    assert!(is_told(&log_of(work)), "{}", log_of(work));
 }
 
 #[test]
