@@ -16,7 +16,7 @@ use crate::client_auth::{ClientAuthState, ClientCertificates};
 use crate::client_verifier::{ClientVerifier, NodeVerifier};
 use crate::stream::TlsStream;
 
-const CLIENT_AUTHORITIES: &str = "the authorities that sign clients' certificates";
+pub(crate) const CLIENT_AUTHORITIES: &str = "the authorities that sign clients' certificates";
 pub(crate) const NODE_AUTHORITIES: &str = "the authorities that sign nodes' certificates";
 
 /// What a node shows, and whom it believes. Texts are PEM.

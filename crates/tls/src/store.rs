@@ -1,11 +1,11 @@
 //! The certificates of a node, in files: those that it was given, or its own in its data directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use platform::{Clock, Files, WallTime};
 
-use crate::acceptor::{Acceptor, InvalidMaterial, Material};
+use crate::acceptor::{Acceptor, CLIENT_AUTHORITIES, InvalidMaterial, Material, authorities};
 use crate::authority_directory::AuthorityDirectory;
 use crate::certificate_facts::CertificateFacts;
 use crate::client_auth::ClientCertificates;
@@ -278,7 +278,7 @@ fn read_with(
         }
     };
     let client_authorities = match &sources.client_authorities {
-        Some(path) => read_file(files, path)?,
+        Some(path) => read_client_authorities(files, path)?,
         None => own_authority,
     };
     let node_authorities = read_given(&sources.node_authorities)?;
@@ -291,10 +291,19 @@ fn read_with(
     Ok(Material { chain, key, client_authorities, clients, node_authorities })
 }
 
+/// Also while no client is asked for a certificate: whoever asks later is not told then that the
+/// file was of no use all along.
+fn read_client_authorities(files: &dyn Files, path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let pem = read_file(files, path)?;
+    authorities(CLIENT_AUTHORITIES, &pem).map_err(|InvalidMaterial { what, why }| {
+        let shown = path.display();
+        CertificateError(format!("--tls-client-ca {shown}: {why}; write {what} into it (PEM)"))
+    })?;
+    Ok(pem)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use platform::files::RealFiles;
     use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
@@ -442,6 +451,30 @@ mod tests {
             let begun = open();
             assert!(begun.warning().is_some());
             begun.reload().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_with_no_authority_of_clients_is_refused_while_none_is_asked_for() {
+        let root = tempfile::tempdir().unwrap();
+        let authority = Authority::generate("a", WallTime(1_700_000_000_000_000_000)).unwrap();
+        let given = root.path().join("clients.pem");
+        let client_authorities = Some(given.clone());
+        let sources = CertificateSources { client_authorities, ..sources(root.path(), "h") };
+        let keep = |pem: &str| RealFiles.replace_all(&given, pem.as_bytes()).unwrap();
+        keep(&authority.pem);
+        let store = open(sources.clone()).unwrap();
+        assert_eq!(store.clients().state, ClientAuthState::Disable);
+        let before = store.client_authorities();
+        for bad in ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAA"] {
+            keep(bad);
+            let refused = store.reload().unwrap_err().to_string();
+            let begins = format!("--tls-client-ca {}: ", given.display());
+            assert!(refused.starts_with(&begins) && refused.contains("; write "), "{refused}");
+            assert_eq!(store.client_authorities(), before, "the old ones stay");
+            assert_eq!(check(&sources), Err(refused.clone()));
+            let begun = open(sources.clone()).err().map(|error| error.to_string());
+            assert_eq!(begun, Some(refused));
         }
     }
 
