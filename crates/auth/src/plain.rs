@@ -17,11 +17,15 @@ impl PlainAttempt {
         Self { user: user.to_owned(), password: password.to_owned() }
     }
 
-    /// Reads `[authzid] NUL user NUL password`. The name to act for is ignored; one NUL behind the
-    /// password is tolerated.
+    /// Reads `[authzid] NUL user NUL password`; one NUL behind the password is tolerated. Nobody
+    /// acts for another user: whoever names one is refused, and does not become itself unasked.
+    /// Source: RFC 4616, section 2.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
         let mut parts = data.splitn(3, |byte| *byte == 0);
-        let (_authzid, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+        let (authzid, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+        if !authzid.is_empty() && authzid != user {
+            return None;
+        }
         let password = password.strip_suffix(&[0]).unwrap_or(password);
         let is_sound = (1..=USER_NAME_SIZE_MAX).contains(&user.len()) && !password.contains(&0);
         let user = std::str::from_utf8(user).ok().filter(|_| is_sound)?;
@@ -63,7 +67,7 @@ mod tests {
         for (data, expected) in [
             (&b"\0bob\0secret"[..], attempt("bob", b"secret")),
             (b"bob\0bob\0secret", attempt("bob", b"secret")),
-            (b"eve\0bob\0secret\0", attempt("bob", b"secret")),
+            (b"bob\0bob\0secret\0", attempt("bob", b"secret")),
             (b"\0bob\0", attempt("bob", b"")),
             (b"\0bob\0\xff", attempt("bob", b"\xff")),
             (b"", None),
@@ -74,6 +78,9 @@ mod tests {
             (b"\0\xff\0secret", None),
         ] {
             assert!(PlainAttempt::parse(data) == expected, "{}", data.escape_ascii());
+        }
+        for of_another in [&b"eve\0bob\0secret"[..], b"BOB\0bob\0secret", b"bo\0bob\0secret\0"] {
+            assert!(PlainAttempt::parse(of_another).is_none(), "{}", of_another.escape_ascii());
         }
         let long = [&b"\0"[..], &[b'u'; 129], b"\0p"].concat();
         assert!(PlainAttempt::parse(&long).is_none());

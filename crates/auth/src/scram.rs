@@ -39,12 +39,13 @@ pub(crate) struct ServerScram {
 }
 
 impl<'a> ClientFirst<'a> {
-    /// Reads the message; `None` when it is malformed or asks for channel binding.
+    /// Reads the message; `None` when it is malformed, asks for channel binding, or to act for
+    /// another user.
     pub(crate) fn parse(data: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(data).ok()?;
         // `y` is who could bind to a channel, and has seen that nobody offers it here.
         let authzid_and_bare = text.strip_prefix("n,").or_else(|| text.strip_prefix("y,"))?;
-        let (_authzid, bare) = authzid_and_bare.split_once(',')?;
+        let (authzid, bare) = authzid_and_bare.split_once(',')?;
         let gs2_header = text.strip_suffix(bare)?;
         let (mut user, mut nonce) = (None, None);
         for attribute in bare.split(',') {
@@ -58,8 +59,16 @@ impl<'a> ClientFirst<'a> {
             }
         }
         let nonce = nonce.filter(|nonce| !nonce.is_empty())?;
-        Some(Self { gs2_header, bare, user: decode_name(user?)?, nonce })
+        let user = decode_name(user?)?;
+        is_own_authzid(authzid, &user).then_some(Self { gs2_header, bare, user, nonce })
     }
+}
+
+/// Whether a client acts for nobody but the user that it logs in as. Source: RFC 5802, section 7:
+/// `a=` and the name, or nothing.
+fn is_own_authzid(authzid: &str, user: &str) -> bool {
+    let name = authzid.strip_prefix("a=").and_then(decode_name);
+    authzid.is_empty() || name.is_some_and(|name| name == user)
 }
 
 /// A user's name in a message: comma and equals sign are written `=2C` and `=3D`.
@@ -168,7 +177,8 @@ mod tests {
         for (text, user, nonce) in [
             ("n,,n=user,r=abc", "user", "abc"),
             ("n,,r=abc,n=user", "user", "abc"),
-            ("n,a=other,n=user,r=abc", "user", "abc"),
+            ("n,a=user,n=user,r=abc", "user", "abc"),
+            ("n,a=a=2Cb,n=a=2Cb,r=abc", "a,b", "abc"),
             ("y,,n=user,r=abc", "user", "abc"),
             ("n,,n=a=2Cb=3Dc,r=0x1f 0x08 0xffffffec", "a,b=c", "0x1f 0x08 0xffffffec"),
             ("n,,n=user,r=a=b==", "user", "a=b=="),
@@ -196,6 +206,20 @@ mod tests {
             "n,,n=u\u{7},r=a",
             "n,,n=u,r=a,",
             "n,,\u{e9},r=a",
+        ] {
+            assert_eq!(first(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn nobody_acts_for_another_user() {
+        for text in [
+            "n,a=other,n=user,r=abc",
+            "y,a=other,n=user,r=abc",
+            "n,a=,n=user,r=abc",
+            "n,user,n=user,r=abc",
+            "n,a=user=2,n=user,r=abc",
+            "n,a=User,n=user,r=abc",
         ] {
             assert_eq!(first(text), None, "{text}");
         }
