@@ -46,6 +46,17 @@ pub enum UsersFileError {
     /// A user's or group's entry cannot be right.
     #[error("the entry of {0:?} in the users file is not sound")]
     Unsound(String),
+    /// A user or group has a role that there is not, or not in such a place.
+    #[error(
+        "the entry of {entry:?} in the users file has the role {role:?}, which this program does \
+         not know; start the version that wrote it, or take the role out of the file"
+    )]
+    UnknownRole {
+        /// Whose entry.
+        entry: String,
+        /// The role as it is written there.
+        role: String,
+    },
     /// The secret behind what is made up for unknown names cannot be right.
     #[error("the decoy secret is not sound")]
     UnsoundSecret,
@@ -144,6 +155,7 @@ impl UserRegistry {
         }
         let mut registry = Self { revision: file.revision, policy: file.policy, ..Self::default() };
         for (name, group) in file.groups {
+            check_roles(&name, &group.roles)?;
             match group.to_group().filter(|_| is_name(&name)) {
                 Some(group) => registry.groups.insert(name, Arc::new(group)),
                 None => return Err(UsersFileError::Unsound(name)),
@@ -151,6 +163,7 @@ impl UserRegistry {
         }
         let is_first_version = file.version == VERSION_MIN;
         for (name, user) in file.users {
+            check_roles(&name, user.roles.as_deref().unwrap_or_default())?;
             match user.to_account(is_first_version).filter(|_| is_name(&name)) {
                 Some(account) => registry.accounts.insert(name, Arc::new(account)),
                 None => return Err(UsersFileError::Unsound(name)),
@@ -183,6 +196,16 @@ impl UserRegistry {
 
 fn is_name(name: &str) -> bool {
     (1..=USER_NAME_SIZE_MAX).contains(&name.len())
+}
+
+/// Refuses roles that nobody can be given, by their names: whoever mends the file has to find them.
+fn check_roles(entry: &str, texts: &[String]) -> Result<(), UsersFileError> {
+    match texts.iter().find(|text| Role::parse(text).is_none()) {
+        Some(role) => {
+            Err(UsersFileError::UnknownRole { entry: entry.to_owned(), role: role.clone() })
+        }
+        None => Ok(()),
+    }
 }
 
 fn roles_from(texts: &[String]) -> Option<Vec<Role>> {
@@ -377,6 +400,25 @@ mod tests {
         assert_eq!(after.accounts, before.accounts);
         assert_eq!(after.groups, before.groups);
         assert_eq!((after.policy, after.revision), (before.policy, before.revision));
+    }
+
+    #[test]
+    fn a_role_that_there_is_not_is_named_with_whose_it_is() {
+        let users = users();
+        users.set_password("bob", b"secret");
+        let group = Group { roles: vec![Role::admin()], ..Group::default() };
+        users.edit(&UsersEdit::PutGroup("g".to_owned(), group), Editor::Admin).unwrap();
+        let file: serde_json::Value = serde_json::from_str(&users.to_json()).unwrap();
+        for (kind, entry) in [("users", "bob"), ("groups", "g")] {
+            for role in ["no_such_role", "bucket_admin", "admin[b]"] {
+                let mut file = file.clone();
+                file[kind][entry]["roles"] = serde_json::json!(["ro_admin", role]);
+                let error = UserRegistry::from_json(&file.to_string()).unwrap_err().to_string();
+                let said =
+                    format!("the entry of {entry:?} in the users file has the role {role:?}");
+                assert!(error.starts_with(&said), "{error}");
+            }
+        }
     }
 
     #[test]
