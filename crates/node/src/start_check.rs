@@ -21,7 +21,7 @@ use crate::tls_part::sources_of;
 
 /// Reads what a start with `config` would read before it changes anything: whose the data directory
 /// is, the cluster map, the users, what it was told of itself, what describes its buckets, their
-/// journals, and certificates that were given. Nothing is made. A node may run meanwhile: what it has in the
+/// journals, and its certificates. Nothing is made. A node may run meanwhile: what it has in the
 /// directory and may have changed since it started, users and buckets, is left alone then.
 ///
 /// # Errors

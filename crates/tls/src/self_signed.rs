@@ -7,10 +7,15 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose,
 };
+use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
+
+use crate::certificate_facts::CertificateFacts;
+use crate::pem_files::certificate_texts;
 
 const DAY_S: i64 = 86_400;
 /// For how long certificates count: the clocks of clients may be behind by a day.
@@ -51,6 +56,24 @@ impl Authority {
         Ok(Self { pem: format!("{certificate}{}", key.serialize_pem()) })
     }
 
+    /// One that was kept as this text. Its key is read when it signs.
+    ///
+    /// # Errors
+    /// The text has no certificate, or one that cannot be read.
+    pub(crate) fn from_pem(pem: String) -> Result<Self, IssueError> {
+        let certificate = CertificateDer::from_pem_slice(pem.as_bytes());
+        let certificate = certificate.map_err(|error| IssueError(error.to_string()))?;
+        if CertificateFacts::of(&certificate).is_none() {
+            return Err(IssueError("its certificate cannot be read".to_owned()));
+        }
+        Ok(Self { pem })
+    }
+
+    /// Its certificate without its key, PEM: for everybody.
+    pub(crate) fn shown(&self) -> String {
+        certificate_texts(self.pem.as_bytes()).concat()
+    }
+
     /// Signs a node's certificate for `hosts`, which are names and addresses: nodes show it to
     /// clients and to each other. Returns its chain and its key, PEM.
     pub fn issue(&self, hosts: Vec<String>, now: WallTime) -> Result<String, IssueError> {
@@ -73,6 +96,9 @@ impl Authority {
         let unread = |error: rustls::pki_types::pem::Error| IssueError(error.to_string());
         let authority = CertificateDer::from_pem_slice(self.pem.as_bytes()).map_err(unread)?;
         let key = PrivateKeyDer::from_pem_slice(self.pem.as_bytes()).map_err(unread)?;
+        if !is_key_of(&key, &authority) {
+            return Err(IssueError("its key is not the one of its certificate".to_owned()));
+        }
         let issuer = Issuer::from_ca_cert_der(&authority, KeyPair::try_from(&key)?)?;
         let key = KeyPair::generate()?;
         let mut params = params(name, hosts, now)?;
@@ -88,6 +114,13 @@ impl Authority {
         let own_key = self.pem.find("-----BEGIN PRIVATE").unwrap_or(self.pem.len());
         format!("{}{}", self.pem.split_at(own_key).0, key.serialize_pem())
     }
+}
+
+/// Whether what the key signs is believed to be of who has the certificate.
+pub(crate) fn is_key_of(key: &PrivateKeyDer<'_>, certificate: &CertificateDer<'_>) -> bool {
+    let chain = vec![certificate.clone().into_owned()];
+    let provider = ring::default_provider();
+    CertifiedKey::from_der(chain, key.clone_key(), &provider).is_ok()
 }
 
 fn params(name: &str, hosts: Vec<String>, now: WallTime) -> Result<CertificateParams, IssueError> {
@@ -117,7 +150,6 @@ pub(crate) fn hosts_of(advertised: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::certificate_facts::CertificateFacts;
 
     #[test]
     fn a_node_has_a_certificate_for_its_machine_and_what_clients_are_told() {

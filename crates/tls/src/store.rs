@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use platform::{Clock, Files, WallTime};
 
 use crate::acceptor::{Acceptor, CLIENT_AUTHORITIES, InvalidMaterial, Material, authorities};
-use crate::authority_directory::AuthorityDirectory;
+use crate::authority_directory::{AuthorityDirectory, Issued};
 use crate::certificate_facts::CertificateFacts;
 use crate::client_auth::ClientCertificates;
 use crate::connector::Connector;
@@ -70,9 +70,8 @@ impl CertificateStore {
         Ok(Self { clock, files, sources, acceptor, connector, material: Mutex::new(material) })
     }
 
-    /// Whether a node could begin with the files that it is given, and with what it has kept of
-    /// what is asked of clients. Nothing is made, and certificates that a node makes itself are
-    /// not looked at.
+    /// Whether a node could begin with the files that it is given, with the authority that it has
+    /// made, and with what it has kept of what is asked of clients. Nothing is made.
     ///
     /// # Errors
     /// As those of [`Self::open`].
@@ -81,7 +80,7 @@ impl CertificateStore {
         files: &dyn Files,
         sources: &CertificateSources,
     ) -> Result<(), CertificateError> {
-        let material = read_with(files, sources, || Own::of_nobody(&clock, sources))?;
+        let material = read_with(files, sources, || Own::look(&clock, files, sources))?;
         let error = |error: InvalidMaterial| CertificateError(error.to_string());
         Acceptor::new(clock.clone(), &material).map_err(error)?;
         if sources.node_authorities.is_some() {
@@ -230,14 +229,26 @@ impl Own {
         Ok(Self { pem, authority })
     }
 
+    /// What the node would show, with nothing written.
+    fn look(
+        clock: &Clock,
+        files: &dyn Files,
+        sources: &CertificateSources,
+    ) -> Result<Self, CertificateError> {
+        let own = AuthorityDirectory::new(clock, files, &sources.directory);
+        match own.look(NODE_NAME, &sources.advertised_host)? {
+            Some(Issued { pem, authority }) => Ok(Self { pem, authority: authority.into_bytes() }),
+            None => Self::of_nobody(clock, sources),
+        }
+    }
+
     /// As a node makes it, and in no file.
     fn of_nobody(clock: &Clock, sources: &CertificateSources) -> Result<Self, CertificateError> {
         let error = |error: IssueError| CertificateError(error.to_string());
         let now = clock.wall_time();
         let authority = Authority::generate("nobody", now).map_err(error)?;
         let pem = authority.issue(hosts_of(&sources.advertised_host), now).map_err(error)?;
-        let authority = certificate_texts(authority.pem.as_bytes()).concat().into_bytes();
-        Ok(Self { pem: pem.into_bytes(), authority })
+        Ok(Self { pem: pem.into_bytes(), authority: authority.shown().into_bytes() })
     }
 }
 
@@ -476,6 +487,55 @@ mod tests {
             let begun = open(sources.clone()).err().map(|error| error.to_string());
             assert_eq!(begun, Some(refused));
         }
+    }
+
+    #[test]
+    fn a_damaged_authority_is_named_and_what_clients_trust_stays() {
+        let now = WallTime(1_700_000_000_000_000_000);
+        let root = tempfile::tempdir().unwrap();
+        let sources = sources(root.path(), "one.example");
+        let trusted = open(sources.clone()).unwrap().trusted_pem();
+        let path = sources.directory.join("authority.pem");
+        let sound = String::from_utf8(RealFiles.read_all(&path).unwrap()).unwrap();
+        let key_of = |pem: &str| pem.split_at(pem.find("-----BEGIN PRIVATE").unwrap()).1.to_owned();
+        let other = Authority::generate("other", now).unwrap().pem;
+        // Another host: what was signed before does not do any more.
+        let sources = CertificateSources { advertised_host: "two.example".to_owned(), ..sources };
+        for bad in [
+            String::new(),
+            key_of(&sound),
+            sound.replacen("MII", "!!!", 1),
+            trusted.clone(),
+            format!("{trusted}-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
+            format!("{trusted}{}", key_of(&other)),
+        ] {
+            RealFiles.replace_all(&path, bad.as_bytes()).unwrap();
+            let refused = check(&sources).unwrap_err();
+            let begins = format!("{} is damaged: ", path.display());
+            assert!(refused.starts_with(&begins) && refused.contains("; put back"), "{refused}");
+            let begun = open(sources.clone()).err().map(|error| error.to_string());
+            assert_eq!(begun, Some(refused), "{bad}");
+            let shown = RealFiles.read_all(&sources.directory.join("ca.pem")).unwrap();
+            assert_eq!(shown, trusted.as_bytes());
+        }
+        RealFiles.replace_all(&path, sound.as_bytes()).unwrap();
+        assert_eq!(check(&sources), Ok(()));
+        assert_eq!(open(sources).unwrap().trusted_pem(), trusted);
+    }
+
+    #[test]
+    fn a_chain_whose_key_is_damaged_is_signed_anew() {
+        let root = tempfile::tempdir().unwrap();
+        let sources = sources(root.path(), "h");
+        let before = open(sources.clone()).unwrap();
+        let path = sources.directory.join(NODE_NAME);
+        let sound = String::from_utf8(RealFiles.read_all(&path).unwrap()).unwrap();
+        let chain = sound.split_at(sound.find("-----BEGIN PRIVATE").unwrap()).0;
+        RealFiles.replace_all(&path, chain.as_bytes()).unwrap();
+        assert_eq!(check(&sources), Ok(()));
+        let after = open(sources).unwrap();
+        assert_eq!(after.trusted_pem(), before.trusted_pem());
+        assert_ne!(after.chain()[0], before.chain()[0]);
     }
 
     fn check(sources: &CertificateSources) -> Result<(), String> {
