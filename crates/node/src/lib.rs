@@ -8,6 +8,7 @@ mod bucket_settings;
 mod bucket_steps;
 mod bucket_words;
 mod buckets;
+mod certificate_reminder;
 mod client_limits;
 mod closing;
 mod config;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use auth::Users;
 use cluster::{ClusterPlan, NodeAddress, Revision, TlsPorts};
+use executor::{Owner, Shutdown};
 use platform::Clock;
 use replication::{FollowerLogin, Replicator};
 use server::{BUCKET_COUNT_MAX, BucketAdministrator, Doors, Mailboxes, Parts};
@@ -17,6 +18,7 @@ use crate::bucket_changes::BucketChanges;
 use crate::bucket_opener::{BucketOpener, Planned, check_names};
 use crate::bucket_steps::BucketKeeper;
 use crate::buckets::NodeBuckets;
+use crate::certificate_reminder;
 use crate::client_limits;
 use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
@@ -53,6 +55,8 @@ pub struct Node {
     memcached_port: Option<u16>,
     tls_ports: Option<TlsPorts>,
     certificates: Option<Arc<CertificateStore>>,
+    /// Whose task tells of a certificate that ends soon.
+    reminder: Option<Owner>,
     /// The password, if it was said or generated at this start.
     password: Option<String>,
     password_is_new: bool,
@@ -179,6 +183,9 @@ impl Node {
         membership.ask_with(peer_copies::asking(peers, login));
         // Behind everything that it asks others with, and by which it makes buckets.
         let retries = RunningRetries::start(&membership, &world)?;
+        let remind =
+            |store| certificate_reminder::start(&world.pool, store, certificate_reminder::warn);
+        let reminder = certificates.as_ref().map(remind).transpose()?;
         let Administrator { password, password_is_new, .. } = administrator;
         Ok(Self {
             config,
@@ -197,6 +204,7 @@ impl Node {
             memcached_port,
             tls_ports,
             certificates,
+            reminder,
             password,
             password_is_new,
         })
@@ -310,6 +318,9 @@ impl Node {
     pub fn stop(self) -> anyhow::Result<()> {
         // Whoever brings something into the buckets ends before these do.
         self.retries.stop();
+        if let Some(reminder) = self.reminder {
+            reminder.unregister(Shutdown::Force);
+        }
         self.replicator.stop();
         self.server.stop();
         self.changes.stop();

@@ -7,6 +7,7 @@ use cluster::TlsPorts;
 use server::TlsDoor;
 use tls::{CertificateSources, CertificateStore};
 
+use crate::certificate_reminder;
 use crate::config::{NodeConfig, TlsConfig};
 use crate::data_directory::DataDirectory;
 use crate::doors::open_door;
@@ -30,9 +31,7 @@ impl TlsPart {
         let sources = sources_of(config, tls, directory.certificates());
         let files = Arc::clone(&world.files);
         let certificates = CertificateStore::open(world.clock.clone(), files, sources)?;
-        if let Some(why) = certificates.warning() {
-            tracing::warn!(why, "the certificate that clients are shown is to be replaced");
-        }
+        certificate_reminder::warn(&certificates);
         let (listener, data) = open_door(&world.network, config, tls.port, "--tls-port")?;
         let acceptor = Arc::clone(certificates.acceptor());
         Ok(Self {
