@@ -409,8 +409,8 @@ fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Resul
     Ok((marked, node_uuid))
 }
 
-/// Whether a node has made a bucket in the directory at `path`, or has taken one over there, whether
-/// its mark is there or not.
+/// Whether a node has made a bucket in the directory at `path`, or has taken one over there,
+/// whether its mark is there or not.
 fn has_described_bucket(files: &dyn Files, path: &Path) -> Result<bool, FileError> {
     let buckets = path.join(BUCKETS_NAME);
     let names = match files.list(&buckets) {

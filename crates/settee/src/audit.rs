@@ -6,17 +6,16 @@ use std::sync::Arc;
 use management::AuditLog;
 use node::Node;
 use platform::Files;
-use platform::files::RealFiles;
 
 /// Its name.
 const AUDIT_LOG_NAME: &str = "audit.log";
 
 /// Has what is changed on a node noted from now on.
-pub(crate) fn open(node: &Node) -> anyhow::Result<Arc<AuditLog>> {
+pub(crate) fn open(node: &Node, files: Arc<dyn Files>) -> anyhow::Result<Arc<AuditLog>> {
     let data_dir = &node.config().data_dir;
     let path = data_dir.join(AUDIT_LOG_NAME);
-    let log = Arc::new(AuditLog::start(node.clock().clone(), Arc::new(RealFiles), path)?);
-    tell_fault(&RealFiles, data_dir);
+    tell_fault(&*files, data_dir);
+    let log = Arc::new(AuditLog::start(node.clock().clone(), files, path)?);
     let watching = Arc::clone(&log);
     node.users().watch_with(move |actor, noted| watching.note(actor, noted));
     Ok(log)

@@ -198,7 +198,7 @@ fn start_management(
     setup: SetupMode,
 ) -> anyhow::Result<management::Handle> {
     let users = Arc::clone(node.users());
-    let audit_log = has_audit_log.then(|| audit::open(node)).transpose()?;
+    let audit_log = has_audit_log.then(|| audit::open(node, Arc::new(RealFiles))).transpose()?;
     // A password that somebody has said, now or before, is asked for.
     let is_open = setup != SetupMode::Off && node.password_is_new();
     let set_up = is_open.then(|| SetUp {

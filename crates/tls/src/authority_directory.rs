@@ -138,7 +138,8 @@ impl<'a> AuthorityDirectory<'a> {
     }
 }
 
-/// Whether a chain has its key, is of this authority, for these hosts, and counts beyond the deadline.
+/// Whether a chain has its key, is of this authority, for these hosts, and counts beyond the
+/// deadline.
 fn is_good(pem: &[u8], authority: &str, hosts: &[String], deadline_s: i64) -> bool {
     let chain = described(pem);
     let [(node, _), (_, signer)] = chain.as_slice() else { return false };

@@ -33,8 +33,8 @@ pub(super) fn check(files: &dyn Files, directory: &Path) -> Result<(), OpenError
     Err(OpenError::BadDescription { path: directory.join(DESCRIPTION_NAME), what })
 }
 
-/// Whether another server's files in `directory` are those of a bucket that a node has opened there:
-/// beside them is what nothing but a node makes. What the system does not say is no.
+/// Whether another server's files in `directory` are those of a bucket that a node has opened
+/// there: beside them is what nothing but a node makes. What the system does not say is no.
 pub fn is_taken_over(files: &dyn Files, directory: &Path) -> bool {
     let is_described = || files.exists(&directory.join(DESCRIPTION_NAME)).unwrap_or(false);
     let has_trace = || trace(files, directory).is_ok_and(|trace| trace.is_some());

@@ -33,8 +33,8 @@ pub(super) struct Place {
     pub(super) is_in_use: bool,
 }
 
-/// Whether another server's files in `directory` are those of a bucket that a node has opened there:
-/// beside them is what a node alone makes.
+/// Whether another server's files in `directory` are those of a bucket that a node has opened
+/// there: beside them is what a node alone makes.
 pub(super) fn is_taken_over(files: &dyn Files, directory: &Path) -> bool {
     let names = files.list(directory).unwrap_or_default();
     let own = [DESCRIPTION_NAME, last_stop::CLEAN_MARK_NAME, JOURNAL_NOTE_NAME];

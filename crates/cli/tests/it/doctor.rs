@@ -137,8 +137,8 @@ fn a_bucket_that_was_taken_over_beside_the_others_is_read_as_they_are() {
     for place in ["orders", "data/orders"] {
         let data = data_directory();
         let (found, bucket) = (data.path().join("buckets/orders"), data.path().join(place));
-        std::fs::create_dir_all(bucket.parent().unwrap()).unwrap();
-        std::fs::rename(found, &bucket).unwrap();
+        RealFiles.create_directories(bucket.parent().unwrap()).unwrap();
+        RealFiles.rename(&found, &bucket).unwrap();
         // Of another server's bucket that no node has opened nothing is said.
         let left = data.path().join("left");
         RealFiles.create_directories(&left).unwrap();

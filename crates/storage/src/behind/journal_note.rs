@@ -85,8 +85,8 @@ impl JournalNote {
 ///
 /// # Errors
 /// [`StorageError::JournalMissing`]: the journal that is noted is not there, so that a start that
-/// follows no clean stop is refused; so is one of [`StorageError::JournalNoteUnreadable`]. Otherwise
-/// what the system says.
+/// follows no clean stop is refused; so is one of [`StorageError::JournalNoteUnreadable`].
+/// Otherwise what the system says.
 pub fn check_journal_note(files: &dyn Files, bucket: &Path) -> Result<bool, StorageError> {
     let id = match JournalNote::read(files, bucket)? {
         FoundNote::Nothing => return Ok(true),

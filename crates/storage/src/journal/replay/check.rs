@@ -8,8 +8,8 @@ use crate::journal::options::Lsn;
 use crate::journal::record::{RawContent, ReplayedRecord};
 use crate::journal::segment::Directory;
 
-/// Reads the journal in `directory` as [`super::open`] does before it hands anything out, and changes
-/// nothing.
+/// Reads the journal in `directory` as [`super::open`] does before it hands anything out, and
+/// changes nothing.
 ///
 /// # Errors
 /// With what [`super::open`] would end there.
