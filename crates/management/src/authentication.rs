@@ -118,6 +118,13 @@ fn session_user(context: &Context, request: &Request) -> Option<String> {
     context.sessions.user_of(token, &context.users)
 }
 
+/// The token of the session that a request of `user` belongs to, if it has named no other login.
+pub(crate) fn session_token(context: &Context, user: &User, headers: &HeaderMap) -> Option<String> {
+    let token = token_in(headers).filter(|_| basic_credentials(headers).is_none())?;
+    let is_its = context.sessions.user_of(token, &context.users).as_ref() == Some(&user.name);
+    is_its.then(|| token.to_owned())
+}
+
 /// Who asks: whom the request names, or else whose session it is, or with whose certificate the
 /// connection began.
 async fn user_of(

@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use platform::{Clock, Entropy, Instant};
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 
 /// A session that nobody uses ends. A page that is open uses it.
 pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(60 * 60);
@@ -31,6 +32,8 @@ pub(crate) struct Sessions {
     /// By the first half of the token. A look-up may tell how alike two of them are; what proves
     /// the session is the second half.
     table: Mutex<BTreeMap<Half, Session>>,
+    /// Changes when somebody signs out.
+    signed_out: watch::Sender<()>,
 }
 
 struct Session {
@@ -62,7 +65,7 @@ impl Default for Sessions {
 
 impl Sessions {
     fn new(clock: Clock, entropy: Entropy) -> Self {
-        Self { clock, entropy, table: Mutex::default() }
+        Self { clock, entropy, table: Mutex::default(), signed_out: watch::Sender::default() }
     }
 
     /// A session of a user who has just shown these credentials. Returns its token.
@@ -113,7 +116,21 @@ impl Sessions {
         let mut table = self.lock();
         if table.get(&id).is_some_and(|session| session.secret.ct_eq(&secret).into()) {
             table.remove(&id);
+            self.signed_out.send_replace(());
         }
+    }
+
+    /// Whether the session of a token is not over. It does not count as used.
+    pub(crate) fn is_on(&self, token: &str) -> bool {
+        let Some((id, secret)) = halves(token) else { return false };
+        let (now, table) = (self.clock.now(), self.lock());
+        let is_this = |it: &Session| bool::from(it.secret.ct_eq(&secret)) && !it.is_over(now);
+        table.get(&id).is_some_and(is_this)
+    }
+
+    /// Changes when somebody signs out: for what is to end with a session, and waits long.
+    pub(crate) fn signed_out(&self) -> watch::Receiver<()> {
+        self.signed_out.subscribe()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Half, Session>> {

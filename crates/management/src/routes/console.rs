@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use super::form_fields::FormFields;
 use super::health::all_metrics;
 use crate::answers;
-use crate::authentication::{User, logs_in, too_many_logins};
+use crate::authentication::{User, logs_in, session_token, too_many_logins};
 use crate::connection::{Door, Slot};
 use crate::console;
 use crate::context::Context;
@@ -125,9 +125,7 @@ pub(super) async fn figures(
     Extension(user): Extension<User>,
     headers: HeaderMap,
 ) -> Response {
-    let token = token_in(&headers).map(str::to_owned).filter(|token| {
-        context.sessions.user_of(token, &context.users).as_ref() == Some(&user.name)
-    });
+    let token = session_token(&context, &user, &headers);
     let credentials = context.users.credentials(&user.name);
     let User { name, is_setting_up, .. } = user;
     let viewer = Viewer { user: name, credentials, is_setting_up, token };

@@ -171,6 +171,32 @@ fn figures_come_every_second_until_the_session_ends() {
 }
 
 #[test]
+fn configurations_end_with_the_session_that_they_were_asked_for_with_and_with_no_other() {
+    let port = RestPort::start();
+    let (session, other) = (sign_in(&port, USER, PASSWORD), sign_in(&port, USER, PASSWORD));
+    let login = format!("{session}{}", crate::http_client::basic(USER, PASSWORD));
+    let begin = |path: &str, headers: &str| {
+        let mut client = port.connect();
+        client.set_patience(Duration::from_secs(10));
+        send(&mut client, &format!("GET {path}"), headers, "");
+        assert_eq!(client.read_head().unwrap().status, 200, "{path}");
+        assert!(client.read_chunk().is_some(), "{path}");
+        client
+    };
+    let all = ["/pools/default/bs/default", "/poolsStreaming/default"];
+    let ended = all.map(|path| begin(path, &session));
+    let mut stay = [begin(all[0], &other), begin(all[0], &login)];
+    ask(&port, "POST /uilogout", &format!("{session}{CONSOLE}"), "");
+    for mut client in ended {
+        assert!(client.read_chunk().is_none(), "no map has changed, and it ends");
+    }
+    for client in &mut stay {
+        client.set_patience(Duration::from_millis(50));
+        assert!(client.is_silent(), "another session's, or another login's");
+    }
+}
+
+#[test]
 fn figures_end_with_the_password_that_they_were_asked_for_with() {
     let port = RestPort::start();
     let mut client = port.connect();
