@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use platform::Instant;
 use platform::network::counted_address;
+use platform::{Instant, Seldom};
 
 /// Addresses that are remembered.
 const ADDRESSES_MAX: usize = 10_000;
 const MINUTE_NS: u64 = 60 * 1_000_000_000;
+/// Log lines about addresses that are refused come at most as often.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Counts failed logins by address, of all doors of a node.
 ///
@@ -19,6 +22,7 @@ pub(crate) struct AddressLimit {
     /// Logins that may fail in a minute; `None` for any number.
     failures_per_minute_max: Option<u32>,
     failures: Mutex<BTreeMap<IpAddr, Failures>>,
+    log: Seldom,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,22 +33,23 @@ struct Failures {
 
 impl AddressLimit {
     pub(crate) fn new(failures_per_minute_max: Option<u32>) -> Self {
-        Self { failures_per_minute_max, failures: Mutex::default() }
+        let (failures, log) = (Mutex::default(), Seldom::every(LOG_INTERVAL));
+        Self { failures_per_minute_max, failures, log }
     }
 
-    /// Whether logins from there are refused without being looked at, for the rest of this minute.
-    pub(crate) fn refuses(&self, address: IpAddr, now: Instant) -> bool {
-        let Some(most) = self.failures_per_minute_max else { return false };
+    /// How long logins from there are refused without being looked at, if they are: for the rest of
+    /// this minute.
+    pub(crate) fn refusal(&self, address: IpAddr, now: Instant) -> Option<Duration> {
+        let most = self.failures_per_minute_max?;
         // The minute is compared here: entries of earlier ones stay until there is no room.
-        let failures = self.lock().get(&counted_address(address)).copied();
-        failures.is_some_and(|failures| failures.minute == minute_of(now) && failures.count >= most)
+        let failures = self.lock().get(&counted_address(address)).copied()?;
+        let is_refused = failures.minute == minute_of(now) && failures.count >= most;
+        is_refused.then(|| Duration::from_nanos(MINUTE_NS - now.0 % MINUTE_NS))
     }
 
     /// A login from there has failed.
     pub(crate) fn note_failure(&self, address: IpAddr, now: Instant) {
-        if self.failures_per_minute_max.is_none() {
-            return;
-        }
+        let Some(most) = self.failures_per_minute_max else { return };
         let (minute, mut failures) = (minute_of(now), self.lock());
         let network = counted_address(address);
         if failures.len() >= ADDRESSES_MAX && !failures.contains_key(&network) {
@@ -59,6 +64,16 @@ impl AddressLimit {
             *entry = Failures { minute, count: 0 };
         }
         entry.count = entry.count.saturating_add(1);
+        let is_refused_now = entry.count == most;
+        drop(failures);
+        if is_refused_now && let Some(unlogged) = self.log.passes(now) {
+            tracing::warn!(
+                address = %network,
+                unlogged,
+                "too many logins from an address have failed (--failed-logins-max): others from \
+                 there are refused for the rest of the minute"
+            );
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Failures>> {
@@ -79,17 +94,19 @@ mod tests {
         let limit = AddressLimit::new(Some(2));
         let address = |text: &str| text.parse().unwrap();
         let now = |seconds: u64| Instant(seconds * 1_000_000_000);
+        let seconds = |text: &str, at: u64| {
+            limit.refusal(address(text), now(at)).map(|refusal| refusal.as_secs())
+        };
         for text in ["10.0.0.1", "2001:db8::1"] {
             limit.note_failure(address(text), now(1));
-            assert!(!limit.refuses(address(text), now(1)));
+            assert_eq!(seconds(text, 1), None);
             limit.note_failure(address(text), now(2));
-            assert!(limit.refuses(address(text), now(59)));
-            assert!(!limit.refuses(address(text), now(60)));
+            assert_eq!([2, 59, 60].map(|at| seconds(text, at)), [Some(58), Some(1), None]);
         }
-        assert!(!limit.refuses(address("10.0.0.2"), now(2)));
-        assert!(limit.refuses(address("::ffff:10.0.0.1"), now(2)), "the same address");
-        assert!(limit.refuses(address("2001:db8::2"), now(2)), "the same network");
-        assert!(!limit.refuses(address("2001:db8:0:1::1"), now(2)));
+        assert_eq!(seconds("10.0.0.2", 2), None);
+        assert_eq!(seconds("::ffff:10.0.0.1", 2), Some(58), "the same address");
+        assert_eq!(seconds("2001:db8::2", 2), Some(58), "the same network");
+        assert_eq!(seconds("2001:db8:0:1::1", 2), None);
     }
 
     #[test]
@@ -103,6 +120,6 @@ mod tests {
         assert_eq!(limit.lock().len(), 1, "of minutes before nothing is left");
         let none = AddressLimit::new(None);
         none.note_failure(IpAddr::from([1; 4]), Instant(0));
-        assert!(none.lock().is_empty() && !none.refuses(IpAddr::from([1; 4]), Instant(0)));
+        assert!(none.lock().is_empty() && none.refusal(IpAddr::from([1; 4]), Instant(0)).is_none());
     }
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use platform::{Entropy, Instant};
 
@@ -117,9 +118,9 @@ impl Users {
         }
     }
 
-    /// Whether so many logins from an address have failed that others are refused for a while.
-    pub fn refuses_logins_from(&self, address: IpAddr, now: Instant) -> bool {
-        self.addresses.refuses(address, now)
+    /// For how long logins from an address are refused, because so many of them have failed.
+    pub fn refusal_of_logins_from(&self, address: IpAddr, now: Instant) -> Option<Duration> {
+        self.addresses.refusal(address, now)
     }
 
     /// A login from there has failed.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use auth::{Access, Actor, Noted, PlainAttempt, Privilege, PrivilegeSet, TooManyLogins};
 use axum::extract::{Request, State};
@@ -92,7 +93,7 @@ pub(crate) async fn require_user(
         Ok(Some(user)) => user,
         Ok(None) if !is_challenged => return StatusCode::UNAUTHORIZED.into_response(),
         Ok(None) => return unauthorized(),
-        Err(TooManyLogins) => return too_many_logins(),
+        Err(unchecked) => return unchecked.answer(),
     };
     // It may have been removed since.
     let Some(access) = context.users.access(&user) else { return unauthorized() };
@@ -131,7 +132,7 @@ async fn user_of(
     context: &Context,
     said: Said,
     peer: Option<Peer>,
-) -> Result<Option<String>, TooManyLogins> {
+) -> Result<Option<String>, Unchecked> {
     if let Some((user, password)) = said.login {
         let is_user = logs_in(context, &user, password, peer).await?;
         return Ok(is_user.then_some(user));
@@ -153,13 +154,13 @@ pub(crate) async fn logs_in(
     user: &str,
     password: Vec<u8>,
     peer: Option<Peer>,
-) -> Result<bool, TooManyLogins> {
+) -> Result<bool, Unchecked> {
     let now = context.failed_logins.now();
     // Somebody at an address from which others guess still logs in with what was right lately.
     let is_known = context.users.is_verified(user, &password);
-    let refuses = |peer: Peer| context.users.refuses_logins_from(peer.0, now);
-    if !is_known && peer.is_some_and(refuses) {
-        return Err(TooManyLogins);
+    let refusal = |peer: Peer| context.users.refusal_of_logins_from(peer.0, now);
+    if let Some(refusal) = peer.filter(|_| !is_known).and_then(refusal) {
+        return Err(Unchecked { try_again_after: refusal });
     }
     let address = peer.map(|Peer(address)| address);
     let is_user = is_user(context, user, password, address).await?;
@@ -219,15 +220,43 @@ pub(crate) fn unauthorized() -> Response {
     (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, CHALLENGE)]).into_response()
 }
 
-/// Somebody tries many passwords.
-pub(crate) fn too_many_logins() -> Response {
-    let body = "Too many logins are being checked, or have failed; try again in a moment.\n";
-    (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], body).into_response()
+/// A password was not looked at.
+#[derive(Debug)]
+pub(crate) struct Unchecked {
+    try_again_after: Duration,
+}
+
+impl From<TooManyLogins> for Unchecked {
+    fn from(_: TooManyLogins) -> Self {
+        Self { try_again_after: Duration::ZERO }
+    }
+}
+
+impl Unchecked {
+    /// 429, which says when it is worth while to try again: in whole seconds, and not at once.
+    pub(crate) fn answer(&self) -> Response {
+        let seconds = self.try_again_after.as_secs() + 1;
+        let body = format!(
+            "Too many logins are being checked, or have failed; try again in {seconds} s.\n"
+        );
+        let retry_after = [(header::RETRY_AFTER, seconds.to_string())];
+        (StatusCode::TOO_MANY_REQUESTS, retry_after, body).into_response()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_not_looked_at_hears_when_it_is_worth_while_to_try_again() {
+        let refusal = Unchecked { try_again_after: Duration::from_millis(57_200) };
+        for (unchecked, seconds) in [(refusal, "58"), (TooManyLogins.into(), "1")] {
+            let answer = unchecked.answer();
+            assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+            assert_eq!(answer.headers()[header::RETRY_AFTER], seconds);
+        }
+    }
 
     fn credentials(value: &str) -> Option<(String, Vec<u8>)> {
         let mut headers = HeaderMap::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use auth::users::USER_NAME_SIZE_MAX;
-use auth::{Credentials, Privilege, TooManyLogins};
+use auth::{Credentials, Privilege};
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use super::form_fields::FormFields;
 use super::health::all_metrics;
 use crate::answers;
-use crate::authentication::{User, logs_in, session_token, too_many_logins};
+use crate::authentication::{User, logs_in, session_token};
 use crate::connection::{Door, Slot};
 use crate::console;
 use crate::context::Context;
@@ -82,7 +82,7 @@ pub(super) async fn sign_in(
     }
     let is_user = match logs_in(&context, &user, password.into_bytes(), Some(peer)).await {
         Ok(is_user) => is_user,
-        Err(TooManyLogins) => return too_many_logins(),
+        Err(unchecked) => return unchecked.answer(),
     };
     // It may have been removed since.
     let Some(credentials) = context.users.credentials(&user).filter(|_| is_user) else {

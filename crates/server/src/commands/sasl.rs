@@ -33,9 +33,12 @@ pub(super) fn start(
     let address = connection.peer.map(|peer| peer.ip());
     let now = turn.now.monotonic;
     // Before the exchange begins: guesses from there are not even checked.
-    if address.is_some_and(|address| turn.shared.users.refuses_logins_from(address, now)) {
-        let context = "too many logins from this address have failed; try again in a minute";
-        request.reply(connection).fail(turn, Status::Etmpfail, context);
+    let refusal = |address| turn.shared.users.refusal_of_logins_from(address, now);
+    if let Some(refusal) = address.and_then(refusal) {
+        let seconds = refusal.as_secs() + 1;
+        let context =
+            format!("too many logins from this address have failed; try again in {seconds} s");
+        request.reply(connection).fail(turn, Status::Etmpfail, &context);
         return Done::Answered;
     }
     let exchange = connection.exchange.get_or_insert_default();
