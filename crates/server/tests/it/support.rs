@@ -34,6 +34,13 @@ struct Ground {
     pool: Option<ExecutorPool>,
 }
 
+impl Ground {
+    /// Where nothing was before.
+    fn fresh() -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), pool: None }
+    }
+}
+
 pub(crate) struct Port {
     pub(crate) server: Server,
     /// The first bucket.
@@ -69,7 +76,7 @@ impl Port {
     /// The same with so many workers.
     pub(crate) fn with_workers(workers: usize, limits: ServerLimits) -> Self {
         let door = free_door();
-        Self::behind(door, workers, vec![bucket_config()], limits, false, None)
+        Self::on(Ground::fresh(), door, workers, vec![bucket_config()], limits, false, None)
     }
 
     /// A server whose bucket has no disk.
@@ -98,26 +105,29 @@ impl Port {
         let door = free_door();
         let clients = (0..clients).map(|_| Client::connected_to(door.1)).collect();
         let limits = ServerLimits::default();
-        (Self::behind(door, workers, vec![bucket_config()], limits, false, None), clients)
+        (
+            Self::on(Ground::fresh(), door, workers, vec![bucket_config()], limits, false, None),
+            clients,
+        )
     }
 
     fn with_bucket(config: BucketConfig, limits: ServerLimits, flush_enabled: bool) -> Self {
         let door = free_door();
-        Self::behind(door, worker_count(), vec![config], limits, flush_enabled, None)
+        Self::on(Ground::fresh(), door, worker_count(), vec![config], limits, flush_enabled, None)
     }
 
     /// A server with several buckets that may be emptied. The first is that of clients who select
     /// none.
     pub(crate) fn with_buckets(configs: Vec<BucketConfig>, workers: usize) -> Self {
         let door = free_door();
-        Self::behind(door, workers, configs, ServerLimits::default(), true, None)
+        Self::on(Ground::fresh(), door, workers, configs, ServerLimits::default(), true, None)
     }
 
     /// A server with a door for TLS, too.
     pub(crate) fn with_tls(workers: usize, acceptor: Arc<Acceptor>) -> Self {
         let door = free_door();
         let (limits, tls) = (ServerLimits::default(), Some(acceptor));
-        Self::behind(door, workers, vec![bucket_config()], limits, false, tls)
+        Self::on(Ground::fresh(), door, workers, vec![bucket_config()], limits, false, tls)
     }
 
     /// A server on what this one leaves behind, whose bucket is loaded when the pool runs.
@@ -128,18 +138,6 @@ impl Port {
         let ground = Ground { directory, pool: Some(loading.pool().clone()) };
         let (limits, configs) = (ServerLimits::default(), vec![bucket_config()]);
         (Self::on(ground, free_door(), worker_count(), configs, limits, false, None), loading)
-    }
-
-    fn behind(
-        door: (Listener, SocketAddr),
-        workers: usize,
-        configs: Vec<BucketConfig>,
-        limits: ServerLimits,
-        flush_enabled: bool,
-        tls: Option<Arc<Acceptor>>,
-    ) -> Self {
-        let ground = Ground { directory: tempfile::tempdir().unwrap(), pool: None };
-        Self::on(ground, door, workers, configs, limits, flush_enabled, tls)
     }
 
     fn on(
