@@ -6,6 +6,6 @@ FEATURES = ("views", "n1ql", "n1qlreasons", "cbas", "fts", "memd", "computeunits
 # Tests that no feature names, and why.
 TESTS = (
     "TestGetHttpEps",  # wants the query service
-    # Wants durable writes to be cancelled before their answers are there; a fast answer may win.
-    "TestZombieLoggerComponentCancelledOps",
+    # Want durable writes to be cancelled before their answers are there; a fast answer may win.
+    "TestZombieLoggerComponentCancelledOps", "TestTelemetryOrphanedResponses",
 )
