@@ -42,7 +42,7 @@ pub use privilege::{Privilege, PrivilegeSet};
 pub use registry::{
     Editor, Group, NewPassword, UserAccount, UserRegistry, UsersEdit, UsersEditError,
 };
-pub use role::{Role, RoleExtent, RoleKind, all_roles};
+pub use role::{Role, RoleExtent, RoleKind, RolePlace, all_roles};
 pub use user_limits::UserLimits;
 pub use users::{Users, UsersConfig, UsersKeeper};
 pub use users_file::UsersFileError;

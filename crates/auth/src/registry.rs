@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::access::Access;
 use crate::credentials::Credentials;
 use crate::password_policy::PasswordPolicy;
-use crate::role::Role;
+use crate::role::{Role, RolePlace};
 use crate::user_limits::UserLimits;
 use crate::users::USER_NAME_SIZE_MAX;
 
@@ -110,8 +110,9 @@ pub enum UsersEdit {
     PutGroup(String, Group),
     /// A group goes, also from its users.
     RemoveGroup(String),
-    /// A bucket is gone, and with it all roles in it: the next one of its name is another one.
-    RemoveBucket(String),
+    /// Buckets, scopes or collections are gone, and with them all roles in them: the next one of a
+    /// name is another one.
+    RemoveRolesIn(Vec<RolePlace>),
     /// New passwords have to be of another kind.
     SetPolicy(PasswordPolicy),
 }
@@ -159,11 +160,11 @@ impl UserRegistry {
         account.is_some_and(|account| self.roles_of(account).any(Role::is_admin))
     }
 
-    /// Whether a user or a group has a role in this bucket by its name.
-    pub fn has_roles_in(&self, bucket: &str) -> bool {
+    /// Whether a user or a group has a role in this place by its name.
+    pub fn has_roles_in(&self, place: &RolePlace) -> bool {
         let of_users = self.accounts.values().flat_map(|account| &account.roles);
         let of_groups = self.groups.values().flat_map(|group| &group.roles);
-        of_users.chain(of_groups).any(|role| role.is_in(bucket))
+        of_users.chain(of_groups).any(|role| role.is_in(place))
     }
 
     /// The registry behind a change.
@@ -249,8 +250,8 @@ impl UserRegistry {
                 }
                 Ok(())
             }
-            UsersEdit::RemoveBucket(bucket) => {
-                let is_left = |role: &Role| !role.is_in(bucket);
+            UsersEdit::RemoveRolesIn(places) => {
+                let is_left = |role: &Role| !places.iter().any(|place| role.is_in(place));
                 for account in self.accounts.values_mut() {
                     if !account.roles.iter().all(is_left) {
                         Arc::make_mut(account).roles.retain(is_left);
@@ -421,21 +422,33 @@ mod tests {
     }
 
     #[test]
-    fn with_a_bucket_go_the_roles_in_it_and_no_others() {
-        let registry = after(&[
-            group("g", "data_reader[b],data_reader[c]"),
-            user("u", "data_writer[b:s:c],bucket_admin[*],ro_admin", &["g"]),
-        ]);
-        assert!(registry.has_roles_in("b") && !registry.has_roles_in("s"));
-        let without = registry.edited(&UsersEdit::RemoveBucket("b".to_owned()), Editor::Admin);
-        let without = without.unwrap();
-        assert!(!without.has_roles_in("b"));
-        assert_eq!(
-            without.accounts["u"].roles,
-            Role::parse_all("bucket_admin[*],ro_admin").unwrap()
-        );
-        assert_eq!(without.groups["g"].roles, Role::parse_all("data_reader[c]").unwrap());
-        assert_eq!(without.accounts["u"].groups, ["g"]);
+    fn with_a_place_go_the_roles_in_it_and_no_others() {
+        const ALL: [&str; 6] = [
+            "data_reader[b]",
+            "data_reader[c:s:d]",
+            "scope_admin[b:s]",
+            "data_writer[b:s:d]",
+            "bucket_admin[*]",
+            "ro_admin",
+        ];
+        let registry = after(&[group("g", &ALL.join(",")), user("u", &ALL.join(","), &["g"])]);
+        for (scope, collection, left) in [
+            (None, None, &[1, 4, 5][..]),
+            (Some("s"), None, &[0, 1, 4, 5]),
+            (Some("s"), Some("d"), &[0, 1, 2, 4, 5]),
+            (Some("s"), Some("e"), &[0, 1, 2, 3, 4, 5]),
+            (Some("t"), Some("d"), &[0, 1, 2, 3, 4, 5]),
+        ] {
+            let [scope, collection] = [scope, collection].map(|name| name.map(str::to_owned));
+            let place = RolePlace { bucket: "b".to_owned(), scope, collection };
+            assert_eq!(registry.has_roles_in(&place), left.len() < ALL.len(), "{place:?}");
+            let edit = UsersEdit::RemoveRolesIn(vec![place]);
+            let without = registry.edited(&edit, Editor::Admin).unwrap();
+            let left: Vec<_> = left.iter().map(|at| Role::parse(ALL[*at]).unwrap()).collect();
+            assert_eq!(without.accounts["u"].roles, left, "{edit:?}");
+            assert_eq!(without.groups["g"].roles, left, "{edit:?}");
+            assert_eq!(without.accounts["u"].groups, ["g"]);
+        }
     }
 
     #[test]

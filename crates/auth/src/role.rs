@@ -242,6 +242,24 @@ pub struct Role {
     pub collection: Option<String>,
 }
 
+/// A bucket, a scope of it or a collection of that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolePlace {
+    /// The bucket.
+    pub bucket: String,
+    /// The scope; `None` for the whole bucket.
+    pub scope: Option<String>,
+    /// The collection; `None` for the whole scope, and without one.
+    pub collection: Option<String>,
+}
+
+impl RolePlace {
+    /// A whole bucket.
+    pub fn of_bucket(bucket: &str) -> Self {
+        Self { bucket: bucket.to_owned(), scope: None, collection: None }
+    }
+}
+
 impl Role {
     /// The role that allows everything.
     pub fn admin() -> Self {
@@ -254,9 +272,13 @@ impl Role {
         self.kind.on_node == PrivilegeSet::ALL
     }
 
-    /// Whether it is limited to this bucket, or to a part of it.
-    pub(crate) fn is_in(&self, bucket: &str) -> bool {
-        self.bucket.as_deref() == Some(bucket)
+    /// Whether it is limited to this place, or to a part of it.
+    pub(crate) fn is_in(&self, place: &RolePlace) -> bool {
+        let is_same =
+            |own: &Option<String>, named: &Option<String>| named.is_none() || own == named;
+        self.bucket.as_deref() == Some(place.bucket.as_str())
+            && is_same(&self.scope, &place.scope)
+            && is_same(&self.collection, &place.collection)
     }
 
     /// Reads a role. `None` when there is no such one, or not in such a place.

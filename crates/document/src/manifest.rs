@@ -174,6 +174,22 @@ impl Manifest {
         self.collections().find(|(_, collection)| collection.id == id)
     }
 
+    /// What the manifest `next`, which follows this one, has no more: the names of whole scopes,
+    /// and of collections with those of their scopes. What is there again by its name is another
+    /// one.
+    pub fn dropped_by<'a>(
+        &'a self,
+        next: &'a Self,
+    ) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
+        let has_scope = |scope: &ManifestScope| next.scopes.iter().any(|it| it.id == scope.id);
+        let scopes = self.scopes.iter().filter(move |scope| !has_scope(scope));
+        let collections = self.collections().filter(move |(scope, collection)| {
+            has_scope(scope) && next.collection_of_id(collection.id).is_none()
+        });
+        let collections = collections.map(|(scope, it)| (scope.name.as_str(), Some(&*it.name)));
+        scopes.map(|scope| (scope.name.as_str(), None)).chain(collections)
+    }
+
     /// The manifest that follows by one change: this one where nothing changes.
     ///
     /// # Errors
@@ -467,6 +483,26 @@ mod tests {
         let manifest = manifest.edited(gone).unwrap().edited(scope).unwrap();
         assert_eq!(manifest.scope("s").unwrap().id, ScopeId(13));
         assert!(manifest.scope("s").unwrap().collections.is_empty());
+    }
+
+    #[test]
+    fn what_is_dropped_has_a_name_and_an_id() {
+        let scope = |scope| ManifestEdit::CreateScope { scope };
+        let before = edited(&[scope("s"), scope("t"), create("s", "c"), create("t", "c")]).unwrap();
+        let drop_scope = ManifestEdit::DropScope { scope: "t" };
+        let drop_collection = ManifestEdit::DropCollection { scope: "s", collection: "c" };
+        for (edits, dropped) in [
+            (&[scope("u"), create("u", "c")][..], &[][..]),
+            (&[drop_collection], &[("s", Some("c"))]),
+            (&[drop_collection, create("s", "c")], &[("s", Some("c"))]),
+            (&[drop_scope], &[("t", None)]),
+            (&[drop_scope, scope("t"), create("t", "c")], &[("t", None)]),
+            (&[drop_collection, drop_scope], &[("t", None), ("s", Some("c"))]),
+        ] {
+            let apply = |manifest: Manifest, edit: &ManifestEdit<'_>| manifest.edited(*edit);
+            let after = edits.iter().try_fold(before.clone(), apply).unwrap();
+            assert_eq!(before.dropped_by(&after).collect::<Vec<_>>(), dropped, "{edits:?}");
+        }
     }
 
     #[test]

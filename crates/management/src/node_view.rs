@@ -55,13 +55,14 @@ pub trait NodeView: Send + Sync {
     ) -> Result<Vec<String>, BucketOrderError>;
 
     /// Deletes a bucket. Clients cannot select it on return; `gone` is called when nothing of it is
-    /// left, and dropped if that is for the next start. Has a thread of its own and may take
-    /// seconds, but does not wait for those who hold the bucket.
+    /// left, and dropped if that is for the next start. Returns the names of the nodes that do not
+    /// know of it yet. Has a thread of its own and may take seconds, but does not wait for those
+    /// who hold the bucket.
     fn delete_bucket(
         &self,
         name: &str,
         gone: Box<dyn FnOnce() + Send>,
-    ) -> Result<(), BucketOrderError>;
+    ) -> Result<Vec<String>, BucketOrderError>;
 
     /// What all nodes of the cluster are to do, as JSON.
     fn cluster_plan(&self) -> String;

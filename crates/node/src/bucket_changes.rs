@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use auth::RolePlace;
 use bucket::MEMORY_QUOTA_BYTES_MIN;
 use cluster::{BucketPlan, Uuid};
 use document::limits::BUCKET_NAME_SIZE_MAX;
@@ -289,22 +290,23 @@ impl BucketAdministrator for BucketChanges {
         Ok(())
     }
 
-    fn delete(&self, name: &str, done: Done) -> Result<(), BucketRefusal> {
+    fn delete(&self, name: &str, done: Done) -> Result<Vec<String>, BucketRefusal> {
         // Who hears of the end may make another of the name, and give roles in that, at once.
         let [done, without_roles] = halves(done);
         let held = self.membership.hold_buckets();
-        if self.membership.is_alone() {
+        let unreached = if self.membership.is_alone() {
             let leaver = self.leaver(name)?;
             self.mark(std::slice::from_ref(&leaver))?;
             self.close(leaver, done, || self.membership.remove_bucket(name));
             drop(held);
+            Vec::new()
         } else {
             drop(held);
-            self.delete_everywhere(name, done)?;
-        }
-        self.membership.remove_roles_in(name);
+            self.delete_everywhere(name, done)?
+        };
+        self.membership.remove_roles_in(vec![RolePlace::of_bucket(name)]);
         without_roles();
-        Ok(())
+        Ok(unreached)
     }
 
     fn followers(&self, name: &str) -> Followers {

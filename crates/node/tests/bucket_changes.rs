@@ -12,6 +12,7 @@ use bucket::{EvictionPolicy, Named};
 use client::{ClientError, ClusterClient, Connection, ConnectionOptions, Login, ServerAddress};
 use cluster::NodeAddress;
 use document::{DurabilityLevel, ManifestEdit};
+use document::{WantedCollection, WantedManifest, WantedScope};
 use executor::ExecutorPool;
 use node::{BucketSettings, Copies, MakesBuckets, Node, NodeConfig, PeerLogin, Peers, World};
 use platform::files::RealFiles;
@@ -174,14 +175,7 @@ fn roles_in_a_bucket_go_with_it() {
     let node = start(directory.path(), 1);
     node.bucket_changes().create("orders", &words(&[])).unwrap();
     let roles = auth::Role::parse_all("data_reader[orders:s],data_reader[default]").unwrap();
-    let bob = auth::UsersEdit::PutUser {
-        user: "bob".to_owned(),
-        password: Some(node.users().hash(b"secret", 0)),
-        full_name: String::new(),
-        roles: roles.clone(),
-        groups: Vec::new(),
-        limits: auth::UserLimits::default(),
-    };
+    let bob = user("bob", &node, roles.clone());
     let edited = node.membership().edit_users(&bob, auth::Editor::Admin);
     assert_eq!(edited, Ok(Vec::new()));
     delete(&node, "orders").unwrap();
@@ -195,24 +189,71 @@ fn roles_in_a_bucket_go_with_it() {
 }
 
 #[test]
+fn roles_in_a_scope_or_collection_go_with_it() {
+    const ROLES: [&str; 4] = [
+        "data_reader[default]",
+        "data_reader[default:s]",
+        "data_reader[default:s:c]",
+        "data_writer[default:s:d]",
+    ];
+    let roles = |left: &[usize]| -> Vec<auth::Role> {
+        left.iter().map(|at| auth::Role::parse(ROLES[*at]).unwrap()).collect()
+    };
+    let collection = |collection| ManifestEdit::CreateCollection {
+        scope: "s",
+        collection,
+        max_ttl: None,
+        history: false,
+    };
+    let name = "_default".to_owned();
+    let default = WantedCollection { name: name.clone(), max_ttl: None, history: None };
+    let default = WantedScope { name, collections: vec![default] };
+    let replaced = WantedManifest { valid_on_uid: None, scopes: vec![default] };
+    for (edit, left) in [
+        (collection("e"), &[0, 1, 2, 3][..]),
+        (ManifestEdit::DropCollection { scope: "s", collection: "c" }, &[0, 1, 3]),
+        (ManifestEdit::DropScope { scope: "s" }, &[0]),
+        (ManifestEdit::Replace { wanted: &replaced }, &[0]),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let node = start(directory.path(), 1);
+        let before = [ManifestEdit::CreateScope { scope: "s" }, collection("c"), collection("d")];
+        for edit in before {
+            node.membership().edit_manifest("default", edit).unwrap();
+        }
+        let bob = user("bob", &node, roles(&[0, 1, 2, 3]));
+        node.membership().edit_users(&bob, auth::Editor::Admin).unwrap();
+        node.membership().edit_manifest("default", edit).unwrap();
+        let registry = node.users().registry();
+        assert_eq!(registry.accounts["bob"].roles, roles(left), "{edit:?}");
+        node.stop().unwrap();
+    }
+}
+
+fn user(name: &str, node: &Node, roles: Vec<auth::Role>) -> auth::UsersEdit {
+    auth::UsersEdit::PutUser {
+        user: name.to_owned(),
+        password: Some(node.users().hash(b"secret", 0)),
+        full_name: String::new(),
+        roles,
+        groups: Vec::new(),
+        limits: auth::UserLimits::default(),
+    }
+}
+
+#[test]
 fn whoever_hears_that_a_bucket_is_gone_finds_no_role_in_it() {
-    const ROUNDS: u64 = 10;
+    const ROUNDS: usize = 10;
     let directory = tempfile::tempdir().unwrap();
     let node = start(directory.path(), 1);
     for round in 0..ROUNDS {
         node.bucket_changes().create("orders", &words(&[])).unwrap();
-        let bob = auth::UsersEdit::PutUser {
-            user: "bob".to_owned(),
-            password: Some(node.users().hash(b"secret", round)),
-            full_name: String::new(),
-            roles: auth::Role::parse_all("data_reader[orders]").unwrap(),
-            groups: Vec::new(),
-            limits: auth::UserLimits::default(),
-        };
+        let bob = user("bob", &node, auth::Role::parse_all("data_reader[orders]").unwrap());
         node.membership().edit_users(&bob, auth::Editor::Admin).unwrap();
         let (done, is_done) = mpsc::channel();
         let users = Arc::clone(node.users());
-        let done = move || done.send(users.registry().has_roles_in("orders")).unwrap();
+        let place = auth::RolePlace::of_bucket("orders");
+        let done = move || done.send(users.registry().has_roles_in(&place)).unwrap();
         node.bucket_changes().delete("orders", Box::new(done)).unwrap();
         assert_eq!(is_done.recv_timeout(PATIENCE), Ok(false), "round {round}");
     }

@@ -13,11 +13,15 @@ pub trait BucketAdministrator: Send + Sync {
     fn create(&self, name: &str, words: &BucketWords) -> Result<(), BucketRefusal>;
 
     /// Deletes a bucket. It cannot be selected on return; `done` is called when nothing of it is
-    /// left, perhaps before.
+    /// left, perhaps before. Returns the names of the nodes that do not know of it yet.
     ///
     /// # Errors
     /// See [`BucketRefusal`]; the bucket is as it was then, and `done` is not called.
-    fn delete(&self, name: &str, done: Box<dyn FnOnce() + Send>) -> Result<(), BucketRefusal>;
+    fn delete(
+        &self,
+        name: &str,
+        done: Box<dyn FnOnce() + Send>,
+    ) -> Result<Vec<String>, BucketRefusal>;
 
     /// How far the replicas of the bucket's active vBuckets on this node are.
     fn followers(&self, name: &str) -> Followers;

@@ -157,7 +157,7 @@ impl NodeView for View {
         &self,
         name: &str,
         gone: Box<dyn FnOnce() + Send>,
-    ) -> Result<(), BucketOrderError> {
+    ) -> Result<Vec<String>, BucketOrderError> {
         self.changes.delete(name, gone).map_err(order_error)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -74,12 +74,13 @@ pub(super) async fn delete(
     let (gone, is_gone) = oneshot::channel();
     let gone = Box::new(move || gone.send(()).unwrap_or_default());
     let deleted = tokio::task::spawn_blocking(move || view.delete_bucket(&name, gone)).await;
-    if let Err(error) = deleted.unwrap_or_else(|_| Err(stopping())) {
-        return refusal(&BucketForm::default(), error);
-    }
+    let pending = match deleted.unwrap_or_else(|_| Err(stopping())) {
+        Ok(pending) => pending,
+        Err(error) => return refusal(&BucketForm::default(), error),
+    };
     // Not on a thread: requests that wait for one may be what holds the bucket.
     match tokio::time::timeout(DELETION_TIME_MAX, is_gone).await {
-        Ok(Ok(())) => StatusCode::OK.into_response(),
+        Ok(Ok(())) => answers::known_by_all_but(&pending, StatusCode::OK),
         Ok(Err(_)) | Err(_) => {
             let body = json!({"_": "Bucket deletion not yet complete, but will continue.\r\n"});
             answers::json_text(StatusCode::INTERNAL_SERVER_ERROR, body.to_string())

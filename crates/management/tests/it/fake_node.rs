@@ -190,7 +190,7 @@ impl NodeView for FakeNode {
         &self,
         name: &str,
         gone: Box<dyn FnOnce() + Send>,
-    ) -> Result<(), BucketOrderError> {
+    ) -> Result<Vec<String>, BucketOrderError> {
         self.take_order(name, &BucketOrder::new())?;
         self.buckets.lock().unwrap().retain(|bucket| bucket.name != name);
         self.notify.lock().unwrap().as_ref().unwrap()();
@@ -199,7 +199,7 @@ impl NodeView for FakeNode {
         } else if !name.starts_with("slow") {
             gone();
         }
-        Ok(())
+        Ok(self.silent_nodes.lock().unwrap().clone())
     }
 
     fn cluster_plan(&self) -> String {

@@ -364,6 +364,8 @@ fn a_node_that_does_not_know_yet_is_named() {
         let answer = port.ask_with("POST", &format!("{bucket}{query}"), "flushEnabled=1");
         assert_eq!((answer.status, answer.header("settee-pending-nodes")), (200, expected));
     }
+    let answer = port.ask_with("DELETE", bucket, "");
+    assert_eq!((answer.status, answer.header("settee-pending-nodes")), (200, Some("n_1,n_2")));
 }
 
 #[test]

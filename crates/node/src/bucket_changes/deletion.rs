@@ -66,20 +66,24 @@ impl BucketChanges {
         }
     }
 
-    /// Has all nodes delete a bucket.
-    pub(super) fn delete_everywhere(&self, name: &str, done: Done) -> Result<(), BucketRefusal> {
+    /// Has all nodes delete a bucket. Returns the names of those that do not know of it yet.
+    pub(super) fn delete_everywhere(
+        &self,
+        name: &str,
+        done: Done,
+    ) -> Result<Vec<String>, BucketRefusal> {
         let _one_at_a_time = self.deleting.lock().unwrap_or_else(PoisonError::into_inner);
         // Before the order: it is this node's own part of it that deletes the bucket, and takes
         // this out.
         *self.lock_ending() = Some((name.to_owned(), done));
         let ordered = self.membership.order_change(&PlanOrder::Delete { name: name.to_owned() });
         let left = self.lock_ending().take();
-        ordered?;
+        let unreached = ordered?;
         if let Some((_, done)) = left {
             // It was not here.
             done();
         }
-        Ok(())
+        Ok(unreached)
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use auth::RolePlace;
 use bucket::{Bucket, ManifestChangeError, manifest_json};
 use cluster::ClusterPlan;
 use document::{Manifest, ManifestEdit, ManifestError};
@@ -30,7 +31,8 @@ impl Membership {
     }
 
     /// Changes the manifest of a bucket, here and on all nodes that can be reached; the others get
-    /// it when they can. May take as long as nodes do not answer.
+    /// it when they can. With what it drops go the roles in that. May take as long as nodes do not
+    /// answer.
     ///
     /// # Errors
     /// See [`ManifestChangeError`].
@@ -43,24 +45,32 @@ impl Membership {
         let member = self.member(bucket);
         let member = member.ok_or_else(|| ManifestChangeError::Refused(none()))?;
         let plan = self.plan();
-        let _changing = self.manifests.state.lock();
-        let manifest = self.edit_behind_others(&member.bucket, &plan, edit)?;
+        let changing = self.manifests.state.lock();
+        let (before, manifest) = self.edit_behind_others(&member.bucket, &plan, edit)?;
         if !self.exchange_manifest_of(&member.bucket, &plan, &mut self.nobody_silent()) {
             self.manifests.state.set_due(true);
             self.retries.begin(true);
         }
+        drop(changing);
+        let dropped = before.dropped_by(&manifest).map(|(scope, collection)| RolePlace {
+            bucket: bucket.to_owned(),
+            scope: Some(scope.to_owned()),
+            collection: collection.map(str::to_owned),
+        });
+        self.remove_roles_in(dropped.collect());
         Ok(manifest)
     }
 
     /// Of two changes on two nodes at a time the one comes behind the other: the first node of the
     /// map that answers has a change before the node that makes it, and refuses what does not
-    /// follow the last one. Two equal changes of one moment are one.
+    /// follow the last one. Two equal changes of one moment are one. Returns the manifest before
+    /// and the one behind the change.
     fn edit_behind_others(
         &self,
         bucket: &Bucket,
         plan: &ClusterPlan,
         edit: ManifestEdit<'_>,
-    ) -> Result<Arc<Manifest>, ManifestChangeError> {
+    ) -> Result<(Arc<Manifest>, Arc<Manifest>), ManifestChangeError> {
         if !bucket.knows_its_manifest() {
             // Before another node takes what this one cannot.
             return Err(ManifestChangeError::Loading);
@@ -70,10 +80,10 @@ impl Membership {
             let current = bucket.manifest();
             let next = current.edited(edit).map_err(ManifestChangeError::Refused)?;
             if next.uid == current.uid {
-                return Ok(current);
+                return Ok((Arc::clone(&current), current));
             }
             match self.precede(bucket, plan, &next) {
-                Precedence::Here => return bucket.edit_manifest(edit),
+                Precedence::Here => return Ok((current, bucket.edit_manifest(edit)?)),
                 Precedence::Other => {}
                 Precedence::Taken => {
                     let taken = bucket.set_manifest(next.clone());
@@ -81,7 +91,7 @@ impl Membership {
                     if bucket.manifest().uid <= next.uid {
                         taken?;
                     }
-                    return Ok(Arc::new(next));
+                    return Ok((current, Arc::new(next)));
                 }
             }
         }

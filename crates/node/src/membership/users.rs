@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use auth::{Editor, UserRegistry, Users, UsersEdit, UsersEditError};
+use auth::{Editor, RolePlace, UserRegistry, Users, UsersEdit, UsersEditError};
 use cluster::ClusterPlan;
 
 use super::Membership;
@@ -57,16 +57,17 @@ impl Membership {
         Ok(unreached)
     }
 
-    /// Takes the roles in a bucket that was deleted from all users and groups. That the bucket is
-    /// gone stays so where this fails.
-    pub(crate) fn remove_roles_in(&self, bucket: &str) {
-        let shared = self.users.shared.get();
-        if !shared.is_some_and(|shared| shared.users.registry().has_roles_in(bucket)) {
+    /// Takes the roles in what was deleted from all users and groups. That it is gone stays so
+    /// where this fails.
+    pub(crate) fn remove_roles_in(&self, places: Vec<RolePlace>) {
+        let Some(shared) = self.users.shared.get() else { return };
+        let registry = shared.users.registry();
+        if !places.iter().any(|place| registry.has_roles_in(place)) {
             return;
         }
-        let edit = UsersEdit::RemoveBucket(bucket.to_owned());
+        let edit = UsersEdit::RemoveRolesIn(places);
         if let Err(error) = self.edit_users(&edit, Editor::Admin) {
-            tracing::warn!(bucket, ?error, "users keep their roles in a bucket that was deleted");
+            tracing::warn!(?edit, ?error, "users keep their roles in what was deleted");
         }
     }
 

@@ -39,11 +39,12 @@ impl Changed {
         created
     }
 
-    fn delete(&self, index: usize) -> Result<(), BucketRefusal> {
+    /// Deletes it; the names of the nodes that do not know of it yet.
+    fn delete(&self, index: usize) -> Result<Vec<String>, BucketRefusal> {
         self.delete_named(index, NEW)
     }
 
-    fn delete_named(&self, index: usize, name: &str) -> Result<(), BucketRefusal> {
+    fn delete_named(&self, index: usize, name: &str) -> Result<Vec<String>, BucketRefusal> {
         let mut cluster = self.0.lock();
         let deleted = cluster.node(index).bucket_changes().delete(name, Box::new(|| {}));
         cluster.adopted = Some(cluster.node(index).membership().plan());
@@ -200,7 +201,7 @@ fn a_bucket_is_made_on_all_nodes_or_on_none_wherever_a_machine_loses_power() {
 fn a_bucket_is_deleted_on_all_nodes_or_on_none_wherever_a_machine_loses_power() {
     cut_anywhere(
         |changed| changed.create(0).unwrap(),
-        |changed| changed.delete(0),
+        |changed| changed.delete(0).map(drop),
         |changed, was_done| {
             assert!(changed.uuid(0).is_none() || !was_done);
             for index in 0..2 {
@@ -312,7 +313,8 @@ fn a_deletion_reaches_a_member_that_was_silent() {
         let changed = Changed::new(3, 2);
         changed.create(0).unwrap();
         changed.0.lock().power_cut(1);
-        changed.delete(0).unwrap();
+        let silent = name_of(&changed.0.lock().machines[1]);
+        assert_eq!(changed.delete(0), Ok(vec![silent]));
         changed.run(1);
         assert!(changed.uuid(0).is_none());
         if let Some(index) = restarted {
@@ -335,7 +337,10 @@ fn delete_two(number: u64) -> u64 {
     names.iter().for_each(|name| changed.create_named(0, name).unwrap());
     let other = changed.0.lock().machines[1].address.to_string();
     changed.0.lock().others.set_deaf(Some(&other));
-    names.iter().for_each(|name| changed.delete_named(0, name).unwrap());
+    let deaf = name_of(&changed.0.lock().machines[1]);
+    for name in &names {
+        assert_eq!(changed.delete_named(0, name), Ok(vec![deaf.clone()]));
+    }
     let without = changed.plan(0);
     let files = changed.0.lock().machines[1].files.clone();
     let begun = files.calls().total();
