@@ -27,5 +27,7 @@ pub enum Noted<'a> {
         key: &'a [u8],
         /// The bucket that was selected.
         bucket: Option<&'a str>,
+        /// The user in whose name it was asked for, if that is another one.
+        in_name_of: Option<&'a str>,
     },
 }

@@ -4,7 +4,7 @@
 //! {"time":text,"event":"change","user":"<ud>bob</ud>","remote":"10.0.0.1",
 //!  "request":"PUT <ud>/settings/...</ud>","status":200 or null}
 //! {"time":text,"event":"change","user":"<ud>bob</ud>","remote":"10.0.0.1","door":"data",
-//!  "request":"DELETE_BUCKET <ud>orders</ud>","bucket":"travel"}
+//!  "in_name_of":"<ud>eve</ud>","request":"DELETE_BUCKET <ud>orders</ud>","bucket":"travel"}
 //! {"time":text,"event":"login failed","user":"<ud>bob</ud>","remote":"10.0.0.1","door":"rest"}
 //! {"time":text,"event":"audit log","user":"<ud>bob</ud>","remote":"10.0.0.1","is_on":false}
 //! ```
@@ -203,8 +203,11 @@ impl AuditLog {
     pub fn note(&self, actor: Actor<'_>, noted: Noted<'_>) {
         match noted {
             Noted::LoginFailed { door } => self.login_failed(actor, door),
-            Noted::Ordered { command, key, bucket } => {
+            Noted::Ordered { command, key, bucket, in_name_of } => {
                 let mut event = event_of("change", actor);
+                let in_name_of =
+                    in_name_of.map(|user| ("in_name_of".to_owned(), marked(user).into()));
+                event.extend(in_name_of);
                 let key = marked(&String::from_utf8_lossy(key));
                 event.insert("request".to_owned(), format!("{command} {key}").into());
                 event.insert("bucket".to_owned(), bucket.into());
@@ -391,9 +394,15 @@ mod tests {
         let path = directory.path().join("audit.log");
         let log = AuditLog::start(Clock::real(), Arc::new(RealFiles), path.clone()).unwrap();
         let (command, key, bucket) = ("DELETE_BUCKET", &b"orders"[..], None);
-        log.note(actor("bob"), Noted::Ordered { command, key, bucket });
+        let names = [(None, Value::Null), (Some("eve"), "<ud>eve</ud>".into())];
+        for (in_name_of, _) in &names {
+            let in_name_of = *in_name_of;
+            log.note(actor("bob"), Noted::Ordered { command, key, bucket, in_name_of });
+        }
         drop(log);
-        let line = &lines_of(&path)[0];
+        let lines = lines_of(&path);
+        assert_eq!([0, 1].map(|at| &lines[at]["in_name_of"]), [&names[0].1, &names[1].1]);
+        let line = &lines[0];
         assert_eq!(line["request"], "DELETE_BUCKET <ud>orders</ud>");
         assert_eq!((&line["event"], &line["door"]), (&"change".into(), &"data".into()));
         assert_eq!((&line["user"], &line["remote"]), (&"<ud>bob</ud>".into(), &"10.0.0.1".into()));

@@ -145,7 +145,8 @@ pub(crate) fn execute(
 /// here without the right to it, to be told so.
 fn carry_out(connection: &mut Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     if needed_for(request.opcode).is_met_by(connection.privileges()) {
-        connection.note_order(request.opcode.name(), request.frame.key, turn);
+        let (command, in_name_of) = (request.opcode.name(), request.infos.impersonate);
+        connection.note_order(command, request.frame.key, in_name_of, turn);
     }
     match request.opcode {
         Opcode::CreateBucket => bucket_orders::create(connection, request, turn),

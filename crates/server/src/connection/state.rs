@@ -171,9 +171,16 @@ impl Connection {
         LoginEnd::LetIn
     }
 
-    /// Has it noted that its user has asked for a change of more than documents. Of those whom
-    /// nobody asks for a name one is noted in a while: they would push all others out.
-    pub(crate) fn note_order(&self, command: &str, key: &[u8], turn: &Turn<'_>) {
+    /// Has it noted that its user has asked for a change of more than documents, perhaps in the
+    /// name of another one. Of those whom nobody asks for a name one is noted in a while: they
+    /// would push all others out.
+    pub(crate) fn note_order(
+        &self,
+        command: &str,
+        key: &[u8],
+        in_name_of: Option<&str>,
+        turn: &Turn<'_>,
+    ) {
         let is_guest = self.holder() == Holder::Guest;
         if is_guest && turn.shared.guest_orders.passes(turn.shared.clock.now()).is_none() {
             return;
@@ -181,7 +188,7 @@ impl Connection {
         let address = self.peer.map(|peer| peer.ip());
         let actor = Actor { user: self.user.as_deref().unwrap_or_default(), address };
         let bucket = self.selected().map(BucketPart::name);
-        turn.shared.users.note(actor, Noted::Ordered { command, key, bucket });
+        turn.shared.users.note(actor, Noted::Ordered { command, key, bucket, in_name_of });
     }
 
     /// Where it comes from, as people read it.

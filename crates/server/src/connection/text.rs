@@ -145,7 +145,7 @@ impl Connection {
         }
         let Some(part) = self.bucket.clone() else { return without_bucket(turn) };
         if matches!(request, Request::Flush(..)) && part.flush_enabled() {
-            self.note_order(Opcode::Flush.name(), &[], turn);
+            self.note_order(Opcode::Flush.name(), &[], None, turn);
         }
         let executed = execute(&part, request, value, turn);
         // The command may have ended before it came to its document.

@@ -391,15 +391,17 @@ fn a_user_that_was_removed_is_let_go_and_does_not_come_back() {
     });
 }
 
+/// The same in the name of a user.
+fn named(request: RawFrame, user: &str) -> RawFrame {
+    let size = u8::try_from(user.len()).unwrap();
+    request.framing(&[&[0x40 | size][..], user.as_bytes()].concat())
+}
+
 #[test]
 fn whoever_may_acts_in_the_name_of_others_and_has_their_rights_then() {
     with_ports(|port| {
         put_user(port, "reader", "data_reader[default]");
         let mut admin = port.client(&[XERROR]);
-        let named = |request: RawFrame, user: &str| {
-            let size = u8::try_from(user.len()).unwrap();
-            request.framing(&[&[0x40 | size][..], user.as_bytes()].concat())
-        };
         assert_eq!(admin.ask(set(b"k", b"v")).status, 0);
         assert_eq!(admin.ask(named(get(b"k"), "reader")).value, b"v");
         let large = vec![b'x'; 100_000];
@@ -530,17 +532,22 @@ fn an_order_is_noted_with_who_gives_it_and_what_is_refused_is_not() {
         let noted = Arc::new(Mutex::new(Vec::new()));
         let watching = noted.clone();
         port.users.watch_with(move |actor, noted| {
-            let Noted::Ordered { command, key, bucket } = noted else { return };
+            let Noted::Ordered { command, key, bucket, in_name_of } = noted else { return };
             let key = String::from_utf8_lossy(key);
-            let line = format!("{} {command} {key} {bucket:?}", actor.user);
+            let line = format!("{} {command} {key} {bucket:?} {in_name_of:?}", actor.user);
             assert!(actor.address.is_some_and(|address| address.is_loopback()));
             watching.lock().unwrap().push(line);
         });
+        put_user(port, "root", "admin");
+        put_user(port, "reader", "data_reader[default]");
         let mut client = port.client(&[]);
+        let set_max_ttl = || frame(0x82).extras(&[0, 0, 0, 1]).key(b"max_ttl").value(b"0");
         // Nobody makes or deletes buckets of this server: it is noted what was asked for.
         for request in [
             frame(0x86).key(b"gone"),
-            frame(0x82).extras(&[0, 0, 0, 1]).key(b"max_ttl").value(b"0"),
+            set_max_ttl(),
+            named(set_max_ttl(), "root"),
+            named(set_max_ttl(), "reader"),
             set(b"key", b"value"),
         ] {
             client.ask(request);
@@ -552,8 +559,9 @@ fn an_order_is_noted_with_who_gives_it_and_what_is_refused_is_not() {
         assert_eq!(select(&mut guest, "@no bucket@"), 0);
         assert_ne!(guest.ask(well_formed(Opcode::DelVbucket)).status, 0);
         let expected = [
-            "user DELETE_BUCKET gone Some(\"default\")",
-            "user SET_PARAM max_ttl Some(\"default\")",
+            "user DELETE_BUCKET gone Some(\"default\") None",
+            "user SET_PARAM max_ttl Some(\"default\") None",
+            "user SET_PARAM max_ttl Some(\"default\") Some(\"root\")",
         ];
         assert_eq!(*noted.lock().unwrap(), expected);
     });
