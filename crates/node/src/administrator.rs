@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use auth::{Users, UsersConfig, UsersFileError, UsersKeeper};
-use platform::redaction::Secret;
+use auth::{Credentials, Users, UsersConfig, UsersFileError, UsersKeeper};
+use platform::redaction::{Secret, UserData};
 use platform::{Entropy, FileErrorKind, Files};
 
 use crate::config::NodeConfig;
@@ -102,13 +102,46 @@ pub(crate) fn check_users(files: &dyn Files, path: &Path) -> anyhow::Result<()> 
 pub(crate) struct UsersFile {
     pub(crate) kept: Arc<KeptFiles>,
     pub(crate) path: PathBuf,
+    pub(crate) said: Option<SaidPassword>,
+}
+
+/// The password that this start was told. The next one is told the same, most likely, and is
+/// refused if it is not the administrator's any more.
+pub(crate) struct SaidPassword {
+    user: String,
+    credentials: Option<Arc<Credentials>>,
+}
+
+impl SaidPassword {
+    /// `None` where nobody has said one.
+    pub(crate) fn of(config: &NodeConfig, users: &Users) -> Option<Self> {
+        config.password.as_ref()?;
+        let user = config.user.clone();
+        Some(Self { credentials: users.credentials(&user), user })
+    }
+
+    /// Whether users that are kept as `text` have another one.
+    fn is_refused_by(&self, text: &str) -> bool {
+        let users = Users::new(UsersConfig::default());
+        users.replace_from_json(text).is_ok() && users.credentials(&self.user) != self.credentials
+    }
 }
 
 impl UsersKeeper for UsersFile {
     fn save(&self, text: &str) -> Result<(), String> {
         // A start, or whoever has them read again, must not find what was refused.
         let replaced = self.kept.replace(&self.path, text.as_bytes());
-        replaced.map_err(|error| format!("The users could not be written: {error}"))
+        replaced.map_err(|error| format!("The users could not be written: {error}"))?;
+        if let Some(said) = self.said.as_ref().filter(|said| said.is_refused_by(text)) {
+            let user = UserData(&said.user);
+            tracing::warn!(
+                %user,
+                "the administrator has another password than this start was told; a start that is \
+                 told the same is refused: change it in --password-file, --password or \
+                 SETTEE_PASSWORD, too"
+            );
+        }
+        Ok(())
     }
 
     fn load(&self) -> Result<String, String> {
@@ -184,6 +217,25 @@ mod tests {
         let users = start(&path, "root", None, false).unwrap();
         assert_eq!(users.names(), ["bob", "root"]);
         assert!(!users.check_password("root", b"new"), "one was generated");
+    }
+
+    #[test]
+    fn a_password_that_the_next_start_is_refused_with_is_another_one() {
+        let config = |password: Option<&str>| NodeConfig {
+            user: "root".to_owned(),
+            password: password.map(Into::into),
+            ..NodeConfig::default()
+        };
+        let users = Users::new(UsersConfig::default());
+        users.set_password("root", b"old");
+        users.make_admin("root");
+        assert!(SaidPassword::of(&config(None), &users).is_none());
+        let said = SaidPassword::of(&config(Some("old")), &users).unwrap();
+        assert!(!said.is_refused_by(&users.to_json()));
+        users.set_password("bob", b"secret");
+        assert!(!said.is_refused_by(&users.to_json()), "it is somebody else's");
+        users.set_password("root", b"new");
+        assert!(said.is_refused_by(&users.to_json()));
     }
 
     #[test]

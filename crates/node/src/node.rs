@@ -101,6 +101,7 @@ impl Node {
         users.keep_with(Box::new(administrator::UsersFile {
             kept: Arc::clone(&kept),
             path: directory.users(),
+            said: administrator::SaidPassword::of(&config, &users),
         }));
         let identity = Identity {
             name: node_name.clone(),
