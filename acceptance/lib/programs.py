@@ -17,6 +17,8 @@ from cases import report, report_listed
 from cluster_run import PASSWORD, USER, Cluster
 from node import Node
 
+# A small machine for Java's byte code that is soon up.
+JAVA = ("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 FOUR = "-with-four-threads"
 # Of each bucket of a cluster, where nobody says another number.
 CLUSTER_VBUCKETS = 64
@@ -51,10 +53,25 @@ def read(path):
         return file.read()
 
 
-def run_suite(command, environment=None, node_flags=()):
+def class_path(suite, wanted):
+    """The packages that a `pom.xml` names; downloaded once, and again when they change."""
+    directory = kept_directory(suite)
+    marker, path = os.path.join(directory, "pom.xml"), os.path.join(directory, "class-path")
+    if not os.path.exists(marker) or read(marker) != read(wanted):
+        repository = os.path.join(directory, "repository")
+        subprocess.run(["mvn", "-q", "-B", "-f", wanted, f"-Dmaven.repo.local={repository}",
+                        "dependency:build-classpath", f"-Dmdep.outputFile={path}"], check=True)
+        # It leaves its colours without the end of a line.
+        print(flush=True)
+        shutil.copyfile(wanted, marker)
+    return read(path).decode().strip()
+
+
+def run_suite(command, environment=None, node_flags=(), cluster_run=None):
     """Runs the chosen cases, or all; the exit status of the suite."""
+    cluster_run = cluster_run or ClusterRun
     runs = [run for threads, suffix in ((1, ""), (4, FOUR))
-            for run in (NodeRun(threads, suffix, node_flags), ClusterRun(threads, suffix))]
+            for run in (NodeRun(threads, suffix, node_flags), cluster_run(threads, suffix))]
     is_good, names = True, []
     for run in runs:
         chosen = run.chosen(sys.argv[1:])
@@ -70,6 +87,7 @@ def told_of(node):
     """How a program connects to a node, as variables."""
     return {"SETTEE_CONNECT": node.connection_string, "SETTEE_USER": node.user,
             "SETTEE_PASSWORD": node.password, "SETTEE_PORT": str(node.port),
+            "SETTEE_MANAGEMENT_PORT": str(node.management_port),
             "SETTEE_MEMCACHED_PORT": str(node.memcached_port), **certificates.told_of(node)}
 
 
