@@ -17,7 +17,8 @@ FOUR = "-with-four-threads"
 # Suites by SDK, in the order of the columns.
 SDKS = {
     "Python": ("python", "cluster"), "Go": ("go", "cluster-go", "gocb-suite"), "Node": ("node",),
-    "Java": ("java",), "Rust": ("rust",), "libcouchbase": ("libcouchbase",),
+    "Java": ("java",), "Java 2": ("java2",), "Kotlin": ("kotlin",), "Scala": ("scala",),
+    "Rust": ("rust",), "libcouchbase": ("libcouchbase",),
 }
 
 # Cases by operation. A name that ends in `*` stands for all that begin so.
@@ -39,9 +40,10 @@ OPERATIONS = {
     "append, prepend": ("append*", "prepend"),
     "increment, decrement": ("increment*", "decrement*", "counter-is-a-document"),
     "values to 20 MiB, JSON, text, bytes": ("json-*", "string-values", "binary-values",
-                                            "empty-value", "value-*", "compressible-value"),
+                                            "empty-value", "value-*", "compressible-value",
+                                            "objects-of-the-language"),
     "many operations at once": ("multi-*", "parallel-operations", "parallel-increments",
-                                "reactive-operations"),
+                                "reactive-operations", "thousands-in-flight"),
     "mutation tokens": ("mutation-tokens",),
     "durability levels": ("durable-writes-are-committed", "sdk-durable-writes-at-every-level",
                           "sdk-stopped-replica-makes-durable-writes-ambiguous"),
