@@ -107,6 +107,8 @@ struct Group {
     header: Option<GroupHeader>,
     path: PathBuf,
     position: u64,
+    /// So many lsns in front of it were given to groups that a start did not find.
+    skipped: u32,
 }
 
 /// Which of the passes it is.
@@ -439,6 +441,8 @@ impl Walk<'_> {
             self.next.header = Some(header);
             self.next.path.clone_from(&found.path);
             self.next.position = position;
+            // The header of its segment says it of the first group there.
+            self.next.skipped = if lsn == first_lsn { found.header.skipped } else { 0 };
             std::mem::swap(&mut self.held, &mut self.next);
             self.previous_crc = Some(header.crc);
             self.last_lsn = Some(lsn);
@@ -517,7 +521,7 @@ impl Group {
             return Ok(());
         };
         self.check_records()?;
-        match writer.rewrite(directory, &header, &self.bytes) {
+        match writer.rewrite(directory, &header, self.skipped, &self.bytes) {
             // Where the group is, it needs no room. A removed copy does not come back behind a
             // later group: whose segment makes names durable first.
             Err(StorageError::NoSpace(_)) if writer.has_no_copy_of(header.lsn) => {

@@ -213,17 +213,20 @@ impl Writer {
     }
 
     /// Writes a group that was read at a start into a segment of its own, under the same lsn, and
-    /// goes on behind it.
+    /// goes on behind it. The copy skips in front of it what the group skips: it takes its place
+    /// behind the segments before.
     pub(super) fn rewrite(
         &mut self,
         directory: &Directory,
         header: &GroupHeader,
+        skipped: u32,
         group: &[u8],
     ) -> Result<(), StorageError> {
         let size = usize::try_from(header.bytes).unwrap_or(usize::MAX).min(group.len());
         let record_count = usize::try_from(header.records).unwrap_or(usize::MAX);
         self.group.copy(record_count, &group[..size]);
-        self.durable_lsn = header.lsn.0 - 1;
+        self.durable_lsn = header.lsn.0 - 1 - u64::from(skipped);
+        self.skipped = skipped;
         self.durable_crc = header.previous_crc;
         // What earlier starts have copied in vain goes for good with the name of this copy.
         self.retire_void(directory);
@@ -250,6 +253,7 @@ impl Writer {
     /// Goes on behind a group that is durable where it was read at a start.
     pub(super) fn continue_behind(&mut self, header: &GroupHeader) {
         self.durable_lsn = header.lsn.0;
+        self.skipped = 0;
         self.durable_crc = header.crc;
         self.is_unsettled = false;
         self.is_unproved = header.records > 0;
