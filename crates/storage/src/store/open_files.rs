@@ -119,8 +119,9 @@ impl Entry {
     }
 
     /// Has the compaction that is under way, if there is one, give up: the file's history does not
-    /// go on from what it has copied. That only spares its work, and the wait for its `writer`: one
-    /// that begins a moment later finds under `writer` that its copy cannot go on.
+    /// go on from what it has copied. Before that is so it only spares its work, and the wait for
+    /// its `writer`: one that begins a moment later finds under `writer` that its copy cannot go
+    /// on, where the file is another one, or its headers say where they come from.
     pub(crate) fn abort_compaction(&self) {
         if let Some(progress) = &*lock(&self.compaction) {
             progress.abort();

@@ -146,6 +146,10 @@ impl Store {
                 let mut handle = lock(&entry.handle);
                 handle.note_committed(rewind.vbid, &header, &record);
                 handle.snapshot = Some(Arc::new(Snapshot { file: now.file.clone(), header }));
+                drop(handle);
+                // Once more, for one that has begun since with the state before: headers in front
+                // of version 14 do not tell it that history has gone back.
+                entry.abort_compaction();
                 Ok(true)
             }
             Err(error) => {
@@ -335,72 +339,4 @@ fn rewound_record(then: VbucketRecord, now: &VbucketRecord, high_seqno: Seqno) -
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use document::{Cas, ItemBuilder, ItemMeta, KeyBuf, RevSeqno, VbucketState};
-    use platform::simulated::SimulatedFiles;
-    use platform::{Clock, Entropy, Files, WallTime};
-
-    use super::*;
-    use crate::store::StoreOptions;
-    use crate::store::flush_batch::FlushBatch;
-
-    const LEGACY: &[u8] = include_bytes!("../../tests/fixtures/couchstore/legacy-v11.couch.1");
-
-    fn item(seqno: u64) -> Item {
-        let key = KeyBuf::in_default_collection(format!("new-{seqno}").as_bytes()).unwrap();
-        let builder = ItemBuilder::new(key.as_key(), ItemMeta::default(), b"v");
-        builder.finish(Cas(seqno), Seqno(seqno), RevSeqno(1))
-    }
-
-    /// Documents of the store's file above `seqno`.
-    fn seqnos_above(store: &Store, seqno: u64) -> Vec<u64> {
-        let mut seqnos = Vec::new();
-        let visit = |item: Item| {
-            seqnos.push(item.seqno().0);
-            ControlFlow::Continue(())
-        };
-        store.scan(Vbid(7), Seqno(seqno + 1), false, visit).unwrap();
-        seqnos
-    }
-
-    #[test]
-    fn a_file_that_knows_no_predecessors_goes_back_by_what_stands_in_front() {
-        let (files, path) = (SimulatedFiles::new(), Path::new("bucket/7.couch.1"));
-        files.create_directories(Path::new("bucket")).unwrap();
-        files.insert(path, LEGACY);
-        let file = CouchFile::open(&files, path, OpenMode::ReadWrite).unwrap();
-        let (mut header, _) = file.newest_header().unwrap();
-        let last = header.high_seqno;
-        let mut buffers = CommitBuffers::new();
-        let batch = |seqno| FlushBatch {
-            vbid: Vbid(7),
-            previous_seqno: Seqno(seqno - 1),
-            items: vec![item(seqno)],
-            state: VbucketRecord::new(VbucketState::Active),
-        };
-        for seqno in last + 1..=last + 5 {
-            let FlushBatch { items, state, .. } = batch(seqno);
-            let batch = FileBatch { items: &items, state: &state };
-            let written = vbucket_file::write(&file, Some(&header), batch, 0, &mut buffers);
-            header = written.unwrap().0;
-        }
-        assert_eq!((header.version, header.previous), (11, None));
-        let clock = Clock::simulated(WallTime(1));
-        let options =
-            StoreOptions { entropy: Entropy::real(), clock, open_files_max: 2, journal: None };
-        let (store, _) = Store::open(Arc::new(files), Path::new("bucket"), options).unwrap();
-        let to = |seqno| RolledBack::To(Seqno(seqno));
-        assert_eq!(store.rollback(Vbid(7), Seqno(last + 3)).unwrap(), to(last + 3));
-        assert_eq!(seqnos_above(&store, last), [last + 1, last + 2, last + 3]);
-        store.commit(vec![batch(last + 9)], |_, result| {
-            result.unwrap();
-        });
-        // Behind what was discarded, which is passed over on the way back.
-        assert_eq!(store.rollback(Vbid(7), Seqno(last + 2)).unwrap(), to(last + 2));
-        assert_eq!(seqnos_above(&store, last), [last + 1, last + 2]);
-        // Before it there is no state of a vBucket.
-        assert_eq!(store.rollback(Vbid(7), Seqno(last)).unwrap(), RolledBack::Reset);
-    }
-}
+mod tests;
