@@ -49,6 +49,8 @@ impl BucketCore {
     /// The file of a vBucket that was to be loaded cannot be read. Others go on.
     pub(crate) fn give_up_loading(&self, vbid: Vbid, error: &StorageError) {
         let Some(slot) = self.slot(vbid) else { return };
+        // Who tries to bring the file up to date has said how that went.
+        let _history = slot.lock_history();
         let _file = slot.lock_file();
         // The bucket may have been emptied meanwhile, and the vBucket deleted after that.
         if !slot.awaits_loading() {
@@ -56,6 +58,8 @@ impl BucketCore {
         }
         self.store.distrust(vbid);
         slot.damage.note(DamageKind::OutOfService, &error.to_string());
+        // Nobody tries that again from now on.
+        self.forget_failed_writes(vbid);
         tracing::error!(
             %error,
             vbucket = vbid.0,

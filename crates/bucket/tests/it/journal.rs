@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bucket::{ApplyConfig, BackfillOrder, BucketConfig, Completion, EvictionConfig, Persistence};
+use bucket::{
+    ApplyConfig, BackfillOrder, BucketConfig, Completion, DamageKind, EvictionConfig, Persistence,
+};
 use bucket::{Refused, WriteBlock};
 use document::{Item, Seqno, Vbid};
 use platform::Files;
@@ -214,6 +216,25 @@ fn a_start_on_a_full_disk_serves_what_only_the_journal_has() {
             machine.run();
             check_full_disk(&mut machine, &format!("{at}, once more"));
         }
+    }
+}
+
+#[test]
+fn a_vbucket_that_cannot_be_loaded_on_a_full_disk_keeps_nobody_out() {
+    // Who comes first, the applier or who loads the vBucket, is another one at each start.
+    for starts in 1..=8 {
+        let mut machine = full_disk(EvictionPolicy::ValueOnly, 0);
+        machine.config.apply = config().apply;
+        machine = (0..starts).fold(machine, |machine, _| machine.power_cut(0));
+        let (call, error) = (Some(Call::Read), FaultError::Io);
+        machine.files.fail(Fault { call, number: 1, error, from_then_on: true });
+        machine.run();
+        machine.files.heal();
+        machine.files.set_capacity(1 << 30);
+        machine.advance(CYCLE * 4);
+        assert_eq!(machine.bucket.damage_of(VBID), Some(DamageKind::OutOfService), "{starts}");
+        assert_eq!(machine.bucket.statistics().disk_block, None, "{starts}");
+        machine.set(OTHER, "new", b"let in").unwrap();
     }
 }
 
