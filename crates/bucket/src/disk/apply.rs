@@ -106,7 +106,6 @@ impl BucketCore {
             Ok(Some(applied)) => {
                 self.counters.add(&self.counters.applies, 1);
                 self.counters.timings.disk_apply.record(micros(self.clock.now().since(started)));
-                self.note_disk(vbid, WritePath::Apply, None);
                 let persisted = slot.lock().as_ref().map(Vbucket::persisted_seqno);
                 if persisted.is_some_and(|persisted| persisted < applied.high_seqno) {
                     // Whoever made this durable is still about to say so.
@@ -136,8 +135,9 @@ impl BucketCore {
         Ok(())
     }
 
-    /// Tells the vBucket what its file has.
+    /// The file has what it lacked: it keeps nobody out, and the vBucket hears what it has.
     pub(crate) fn tell_of_apply(&self, vbid: Vbid, applied: &Applied) {
+        self.note_disk(vbid, WritePath::Apply, None);
         let Some(slot) = self.slot(vbid) else { return };
         if let Some(vbucket) = slot.lock().as_mut() {
             note_applied(vbucket, applied);

@@ -97,6 +97,20 @@ fn writers_are_let_in_soon_after_the_disk_has_room_for_files_again() {
 }
 
 #[test]
+fn a_rollback_that_fails_once_the_file_has_what_it_lacked_keeps_nobody_out() {
+    let mut machine = behind_on_a_full_disk();
+    machine.files.set_capacity(u64::MAX);
+    machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+    // The first two make the file durable.
+    machine.files.fail(fault(Some(Call::Sync), 3, FaultError::Io, true));
+    assert!(matches!(machine.bucket.rollback(VBID, Seqno(0)), Err(LifeError::Storage(_))));
+    machine.files.heal();
+    assert_eq!(machine.bucket.backlog().vbuckets, 0);
+    machine.advance(RETRY * 2);
+    machine.set(OTHER, "other", b"let in").unwrap();
+}
+
+#[test]
 fn a_vbucket_that_is_deleted_on_a_full_disk_keeps_nobody_out() {
     let mut machine = behind_on_a_full_disk();
     machine.files.set_capacity(u64::MAX);
