@@ -68,6 +68,7 @@ pub(super) fn hello(
             return Done::Answered;
         }
     };
+    connection.leave_unasked_bucket(turn);
     connection.agent = agent.name.into_boxed_str();
     connection.said_hello = true;
     connection.features = agreement.enabled;

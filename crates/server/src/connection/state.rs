@@ -61,6 +61,8 @@ pub(crate) struct Connection {
     pub(crate) password_check: Option<auth::Asked>,
     /// The bucket that its document commands address.
     pub(crate) bucket: Option<Arc<BucketPart>>,
+    /// It has that because of its certificate, which was shown before it could say anything.
+    has_unasked_bucket: bool,
     /// The newest cluster map that the client is known to have.
     pub(crate) known_map: Option<cluster::Revision>,
     /// Set once it is one of replication that sends.
@@ -112,6 +114,7 @@ impl Connection {
             exchange: None,
             password_check: None,
             bucket,
+            has_unasked_bucket: false,
             known_map: None,
             producer: None,
             relay: None,
@@ -136,6 +139,7 @@ impl Connection {
     /// Selects a bucket, or none. What it asks for from now on is counted there.
     pub(crate) fn select(&mut self, bucket: Option<Arc<BucketPart>>, turn: &mut Turn<'_>) {
         self.bucket = bucket;
+        self.has_unasked_bucket = false;
         // Of the maps of two buckets, and of the global one, each counts by itself.
         self.known_map = None;
         self.settle_rights(turn.shared);
@@ -169,6 +173,21 @@ impl Connection {
         };
         self.select(bucket.filter(may_use), turn);
         LoginEnd::LetIn
+    }
+
+    /// The same by a certificate, before it has said anything.
+    pub(crate) fn log_in_by_certificate(&mut self, user: String, turn: &mut Turn<'_>) -> LoginEnd {
+        let end = self.log_in(user, turn);
+        self.has_unasked_bucket = self.bucket.is_some();
+        end
+    }
+
+    /// It says HELLO, so it is no classic client, for which it was taken if it had said nothing
+    /// when it was let in: it has no bucket before it selects one.
+    pub(crate) fn leave_unasked_bucket(&mut self, turn: &mut Turn<'_>) {
+        if self.has_unasked_bucket {
+            self.select(None, turn);
+        }
     }
 
     /// Has it noted that its user has asked for a change of more than documents, perhaps in the

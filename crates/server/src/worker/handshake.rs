@@ -37,7 +37,7 @@ pub(super) fn go_on(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<usize> {
     match claim {
         Claim::None => {}
         Claim::User(user) => {
-            match peer.connection.log_in(user.clone(), turn) {
+            match peer.connection.log_in_by_certificate(user.clone(), turn) {
                 LoginEnd::LetIn => {}
                 LoginEnd::NoUser => {
                     return refuse(peer, turn, &format!("there is no user {}", UserData(&user)));

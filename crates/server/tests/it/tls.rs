@@ -146,6 +146,25 @@ fn who_shows_a_users_certificate_needs_no_other_login() {
 }
 
 #[test]
+fn who_shows_a_certificate_and_says_hello_has_no_bucket_before_it_selects_one() {
+    const KEY_ENOENT: u16 = 0x01;
+    const NO_BUCKET: u16 = 0x08;
+    let place = Place::new(1, ClientAuthState::Enable);
+    let mut classic = place.connect(Some("user"));
+    assert_eq!(ask(&mut classic, &get(b"k").bytes()).0, KEY_ENOENT, "it lands in the default one");
+
+    let mut session = place.connect(Some("user"));
+    let (xerror, select_bucket) = ([0, 0x07], [0, 0x08]);
+    let hello = frame(0x1f).value(&[xerror, select_bucket].concat());
+    assert_eq!(ask(&mut session, &hello.bytes()).0, 0);
+    assert_eq!(ask(&mut session, &frame(0xb5).bytes()), (0, b"{\"global\":true}".to_vec()));
+    assert_eq!(ask(&mut session, &get(b"k").bytes()).0, NO_BUCKET);
+    assert_eq!(ask(&mut session, &frame(0x89).key(b"default").bytes()).0, 0);
+    assert_eq!(ask(&mut session, &hello.bytes()).0, 0);
+    assert_eq!(ask(&mut session, &frame(0xb5).bytes()), (0, b"{\"rev\":1}".to_vec()));
+}
+
+#[test]
 fn the_certificate_of_nobody_ends_the_connection() {
     let place = Place::new(1, ClientAuthState::Enable);
     let mut session = place.connect(Some("nobody"));
