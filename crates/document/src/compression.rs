@@ -11,6 +11,11 @@ pub fn inflate(compressed: &[u8]) -> Option<Vec<u8>> {
     snap::raw::Decoder::new().decompress_vec(compressed).ok()
 }
 
+/// Whether the bytes say that they would grow beyond what a document may be.
+pub fn is_too_large(compressed: &[u8]) -> bool {
+    snap::raw::decompress_len(compressed).is_ok_and(|size| size > STORED_VALUE_SIZE_MAX)
+}
+
 /// The compressed value.
 pub fn deflate(value: &[u8]) -> Vec<u8> {
     snap::raw::Encoder::new().compress_vec(value).expect("snappy compresses anything below 4 GiB")
@@ -33,5 +38,14 @@ mod tests {
         assert_eq!(inflate(b"\xff\xff\xff\xff\x0f"), None);
         assert_eq!(inflate(b"\x05abc"), None);
         assert_eq!(inflate(b""), None);
+    }
+
+    #[test]
+    fn what_would_be_too_large_is_told_from_garbage() {
+        let larger = deflate(&vec![7; STORED_VALUE_SIZE_MAX + 1]);
+        assert_eq!((inflate(&larger), is_too_large(&larger)), (None, true));
+        for garbage in [&b"\xff\xff\xff\xff no snappy"[..], b"\x05abc", b""] {
+            assert_eq!((inflate(garbage), is_too_large(garbage)), (None, false), "{garbage:?}");
+        }
     }
 }

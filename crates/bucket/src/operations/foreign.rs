@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
-use document::compression::inflate;
 use document::limits::{SYSTEM_XATTR_SIZE_MAX, VALUE_SIZE_MAX};
 use document::{
     Cas, Datatype, Deletion, ItemBuilder, ItemMeta, Key, Placeholders, RevSeqno, Vbid, xattr,
 };
 use vbucket::{ForeignTerms, ForeignWrite, Mutation, WriteCondition};
 
-use super::value::{Incoming, json_bit, split_xattrs};
+use super::value::{Incoming, inflate_sent, json_bit, split_xattrs};
 use crate::core::{Attempted, Bucket, Refused, Session};
 use crate::memory::Compression;
 
@@ -124,7 +123,7 @@ impl ForeignVersion<'_> {
             return Ok((Cow::Borrowed(sent), Datatype::RAW));
         }
         let plain = match self.value.is_compressed {
-            true => Cow::Owned(inflate(sent).ok_or(Refused::BadCompression)?),
+            true => Cow::Owned(inflate_sent(sent)?),
             false => Cow::Borrowed(sent),
         };
         if !self.has_xattrs {

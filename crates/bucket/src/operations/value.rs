@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use document::compression::inflate;
+use document::compression::{inflate, is_too_large};
 use document::datatype::is_json;
 use document::limits::VALUE_SIZE_MAX;
 use document::{Datatype, Item, ItemBuilder, ItemMeta, Operation, xattr};
@@ -34,7 +34,7 @@ impl<'a> Incoming<'a> {
             check_size(self.body.len())?;
             return Ok((Cow::Borrowed(self.body), json_bit(self.body)));
         }
-        let inflated = inflate(self.body).ok_or(Refused::BadCompression)?;
+        let inflated = inflate_sent(self.body)?;
         check_size(inflated.len())?;
         let datatype = json_bit(&inflated);
         let is_worth_it = compression.is_worth_it(inflated.len(), self.body.len());
@@ -133,7 +133,15 @@ pub(crate) fn inflated_builder(builder: &ItemBuilder) -> Cow<'_, [u8]> {
 /// The body that a client sent, inflated.
 pub(crate) fn inflated_incoming(incoming: Incoming<'_>) -> Result<Cow<'_, [u8]>, Refused> {
     if incoming.is_compressed {
-        return inflate(incoming.body).map(Cow::Owned).ok_or(Refused::BadCompression);
+        return inflate_sent(incoming.body).map(Cow::Owned);
     }
     Ok(Cow::Borrowed(incoming.body))
+}
+
+/// What a client has compressed, as it was before.
+pub(super) fn inflate_sent(sent: &[u8]) -> Result<Vec<u8>, Refused> {
+    inflate(sent).ok_or_else(|| match is_too_large(sent) {
+        true => Refused::TooLarge,
+        false => Refused::BadCompression,
+    })
 }

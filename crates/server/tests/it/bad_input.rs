@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use document::compression::deflate;
+
 use crate::support::{Client, Port, RawFrame, frame, get, set};
 
 const COLLECTIONS: u16 = 0x12;
@@ -121,6 +123,12 @@ fn values_that_are_too_large_are_refused_and_the_connection_goes_on() {
     let larger = vec![b'x'; (20 << 20) + 1];
     assert_eq!(client.ask(set(b"larger", &larger)).status, E2BIG);
     assert_eq!(client.ask(frame(0x0e).key(b"largest").value(b"+")).status, E2BIG);
+    for size in [larger.len(), 25 << 20] {
+        let packed = deflate(&vec![b'x'; size]);
+        for request in [set(b"larger", &packed), frame(0x0e).key(b"largest").value(&packed)] {
+            assert_eq!(client.ask(request.datatype(2)).status, E2BIG, "{size} bytes compressed");
+        }
+    }
     assert_eq!(client.ask(set(b"bad", b"\xff\xff\xff\xff no snappy").datatype(2)).status, EINVAL);
     assert_eq!(client.ask(get(b"larger")).status, 1);
 }
