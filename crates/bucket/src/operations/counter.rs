@@ -112,7 +112,7 @@ fn new_counter(key: Key<'_>, number: u64, expiry: u32, operation: Operation) -> 
     ItemBuilder::step(key, meta, operation, number.to_string().as_bytes())
 }
 
-/// The number in a document: one to twenty digits and nothing else.
+/// The number in a document: digits and nothing else, of a value that 64 bits hold.
 fn number_of(item: &Item) -> Result<u64, Refused> {
     let (body, _) = body_of(item, false);
     let is_digits = !body.is_empty() && body.iter().all(u8::is_ascii_digit);
