@@ -23,7 +23,7 @@ pub(crate) struct Needs {
     go: bool,
     /// Why a run of everything leaves the suite out; it is run by its name.
     left_out: Option<String>,
-    /// Whether the suite waits more than it computes and bears a neighbour: two such run at a time.
+    /// Whether the suite waits more than it computes and bears neighbours: some such run at a time.
     side_by_side: bool,
 }
 
