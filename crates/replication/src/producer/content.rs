@@ -174,7 +174,7 @@ fn deletion<'a>(
     kind: Deletion,
     settings: &Settings,
 ) -> Message<'a> {
-    let has_time = settings.flags.contains(OpenFlags::DELETE_TIMES);
+    let has_time = settings.has_delete_times();
     let form =
         if has_time { DeletionForm::WithTime(item.expiry()) } else { DeletionForm::WithoutTime };
     let deletion = DcpDeletion {

@@ -25,6 +25,7 @@ pub(super) struct Settings {
     pub(super) consumer_name: Option<String>,
     pub(super) has_stream_ids: bool,
     pub(super) has_v7_statuses: bool,
+    /// Expirations have an opcode of their own, and the form with a time.
     pub(super) has_expirations: bool,
     pub(super) ends_closed_streams: bool,
     pub(super) compresses_values: bool,
@@ -93,6 +94,11 @@ impl Settings {
         self.has_sync_writes && self.consumer_name.is_some()
     }
 
+    /// Whether deletions say when. Expirations do, so who takes those takes the form for all.
+    pub(super) fn has_delete_times(&self) -> bool {
+        self.has_expirations || self.flags.contains(OpenFlags::DELETE_TIMES)
+    }
+
     /// How long a stream keeps its place in the log. Durable writes wait for a replica.
     pub(super) fn cursor_tenure(&self) -> Tenure {
         match self.is_sync_replication() {
@@ -144,10 +150,7 @@ impl Settings {
                 flag(value)?;
             }
             "send_stream_end_on_client_close_stream" => self.ends_closed_streams = flag(value)?,
-            "enable_expiry_opcode" => {
-                let has_times = self.flags.contains(OpenFlags::DELETE_TIMES);
-                self.has_expirations = flag(value)? && has_times;
-            }
+            "enable_expiry_opcode" => self.has_expirations = flag(value)?,
             "enable_stream_id" => self.enable_stream_ids(is_true)?,
             "enable_sync_writes" => {
                 let has_sync_writes = flag(value)?;
@@ -312,7 +315,15 @@ mod tests {
         assert!(settings.has_sync_writes && !settings.is_sync_replication());
         settings.control(b"consumer_name", b"n_1").unwrap();
         assert!(settings.is_sync_replication());
-        settings.control(b"enable_expiry_opcode", b"true").unwrap();
-        assert!(settings.has_expirations);
+    }
+
+    #[test]
+    fn who_takes_expirations_takes_delete_times() {
+        let mut settings = settings(0x01, &[]);
+        for (value, expected) in [(b"true".as_slice(), true), (b"false", false)] {
+            settings.control(b"enable_expiry_opcode", value).unwrap();
+            assert_eq!(settings.has_expirations, expected);
+            assert_eq!(settings.has_delete_times(), expected);
+        }
     }
 }

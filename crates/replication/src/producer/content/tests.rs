@@ -93,6 +93,8 @@ fn deletions_have_the_form_that_was_negotiated() {
     for (flags, has_expirations, item, is_expiration, form) in [
         (0x01, false, &expired, false, DeletionForm::WithoutTime),
         (0x21, false, &expired, false, DeletionForm::WithTime(77)),
+        (0x01, true, &expired, true, DeletionForm::WithTime(77)),
+        (0x01, true, &explicit, false, DeletionForm::WithTime(77)),
         (0x21, true, &expired, true, DeletionForm::WithTime(77)),
         (0x21, true, &explicit, false, DeletionForm::WithTime(77)),
     ] {
