@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use super::key::Name;
-use super::meta::Meta;
+use super::meta::{Meta, MetaVerb};
 use super::request::TextError;
 
 /// Ends lines and data blocks.
@@ -166,6 +166,8 @@ pub fn meta_line(
             (b'k', _) => append_key(out, meta),
             (b'O', _) => append_flag(out, b'O', token),
             (b'c', Some(facts)) => append(out, format_args!(" c{}", facts.cas)),
+            // "Meta Set": 0 where nothing was stored.
+            (b'c', None) if meta.verb == MetaVerb::Store => append_flag(out, b'c', b"0"),
             (b'f', Some(facts)) => append(out, format_args!(" f{}", facts.flags)),
             (b's', Some(facts)) => append(out, format_args!(" s{}", facts.size)),
             (b't', Some(Facts { ttl_seconds: Some(seconds), .. })) => {

@@ -8,6 +8,9 @@ use super::request::{StoreVerb, TextError, key_of};
 /// Bytes that a client may have given back to it.
 const OPAQUE_SIZE_MAX: usize = 32;
 
+/// Flags that some command has and another has not.
+const FLAGS_OF_OTHERS: &[u8] = b"cCDfFhIJlMNRsStTuvx";
+
 /// A meta command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaVerb {
@@ -117,17 +120,25 @@ impl<'a> Meta<'a> {
         Ok(Self { verb, name, key, options, words })
     }
 
-    /// The flags as they were sent, each with what follows it.
+    /// The flags of this command as they were sent, each with what follows it.
     pub(super) fn flags(&self) -> impl Iterator<Item = (u8, &'a [u8])> {
-        self.words.filter_map(|word| word.split_first()).map(|(letter, token)| (*letter, token))
+        let verb = self.verb;
+        self.words
+            .filter_map(|word| word.split_first())
+            .map(|(letter, token)| (*letter, token))
+            .filter(move |(letter, _)| has_flag(verb, *letter))
     }
 }
 
 impl MetaOptions {
     fn set(&mut self, verb: MetaVerb, letter: u8, token: &[u8]) -> Result<(), TextError> {
         if !has_flag(verb, letter) {
-            let is_known = letter == b'E' && verb != MetaVerb::Debug;
-            return Err(if is_known { TextError::UnsupportedFlag } else { TextError::InvalidFlag });
+            return match letter {
+                b'E' if verb != MetaVerb::Debug => Err(TextError::UnsupportedFlag),
+                // Passed over, as memcached does: clients have one set of flags for all commands.
+                _ if FLAGS_OF_OTHERS.contains(&letter) => Ok(()),
+                _ => Err(TextError::InvalidFlag),
+            };
         }
         match letter {
             b'q' => self.is_quiet = true,

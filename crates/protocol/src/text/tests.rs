@@ -194,7 +194,7 @@ fn what_is_wrong_is_told_and_passed_over() {
         ("mg\r\n", TextError::UnknownCommand),
         ("ms a\r\n", TextError::BadFormat),
         ("ms a v\r\n", TextError::BadFormat),
-        ("ms a 1 v\r\nx\r\n", TextError::InvalidFlag),
+        ("ms a 1 y\r\nx\r\n", TextError::InvalidFlag),
         ("ms a 1 MX\r\nx\r\n", TextError::InvalidMode),
         ("ms a 1 Cx\r\nx\r\n", TextError::BadToken),
         ("ma a MA\r\n", TextError::InvalidMode),
@@ -334,6 +334,33 @@ fn answers_have_the_flags_that_were_asked_for_in_their_order() {
     assert_eq!(line(b"mg a t\r\n", head, Some(facts), recaching), "HD t20 X W\r\n");
     let recaching = Recaching { has_won: false, is_stale: true, is_taken: true };
     assert_eq!(line(b"mg YQ== k b\r\n", head, Some(facts), recaching), "HD kYQ== b Z X\r\n");
+}
+
+#[test]
+fn flags_of_other_commands_are_passed_over() {
+    let facts = Facts { cas: 9, flags: 5, size: 3, ttl_seconds: None };
+    for request in [
+        &b"mg k I C5 F9 MA D7 J3 x\r\n"[..],
+        b"ms k 1 v f t h l u N5 R5 D7 J3 x\r\nx\r\n",
+        b"md k c f s t v N5 R5 MI D7 F9\r\n",
+        b"ma k f s h l u I R5 F9 x\r\n",
+        b"me k v c Tx I x\r\n",
+    ] {
+        let read = meta(request);
+        let wanted = MetaOptions { vivify: read.options.vivify, ..MetaOptions::default() };
+        assert_eq!(read.options, wanted, "{}", request.escape_ascii());
+        let mut out = Vec::new();
+        meta_line(&mut out, MetaHead::Code("HD"), &read, Some(facts), Recaching::default());
+        assert_eq!(out, b"HD\r\n", "{}", request.escape_ascii());
+    }
+}
+
+#[test]
+fn a_store_that_did_not_happen_has_no_version() {
+    let mut out = Vec::new();
+    let (store, head) = (meta(b"ms k 1 c k\r\nx\r\n"), MetaHead::Code("NS"));
+    meta_line(&mut out, head, &store, None, Recaching::default());
+    assert_eq!(out, b"NS c0 kk\r\n");
 }
 
 #[test]
