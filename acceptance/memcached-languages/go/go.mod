@@ -1,0 +1,5 @@
+module acceptance
+
+go 1.23.12
+
+require github.com/bradfitz/gomemcache v0.0.0-20260422231931-4d751bb6e37c
