@@ -89,6 +89,8 @@ struct Exits {
     policy: EvictionPolicy,
     /// What is above is in memory alone, or in the journal, where nobody looks.
     applied: Seqno,
+    /// What is from here on is in the open checkpoint, and still in the log.
+    open_from: Seqno,
     is_ephemeral: bool,
     is_active: bool,
     now: Now,
@@ -228,10 +230,11 @@ impl Vbucket {
             return None;
         }
         let is_prepared = self.prepared(key).is_some();
-        if self.is_ephemeral || is_prepared || item.seqno() > self.applied_seqno {
+        let exits = self.exits(now);
+        if self.is_ephemeral || is_prepared || exits.must_stay(item) {
             return Some(false);
         }
-        match self.exits(now).of(item, &mut self.locks) {
+        match exits.of(item, &mut self.locks) {
             Leaving::Nothing | Leaving::Deleted => {
                 self.publish();
                 return Some(true);
@@ -255,6 +258,7 @@ impl Vbucket {
         Exits {
             policy: self.eviction.policy,
             applied: self.applied_seqno,
+            open_from: self.checkpoints.open_kept_from(),
             is_ephemeral: self.is_ephemeral,
             is_active: self.state == VbucketState::Active,
             now,
@@ -275,9 +279,18 @@ impl Exits {
         self.is_ephemeral && item.is_deleted() && item.seqno() <= self.applied
     }
 
+    /// Whether `item` is not in the file, or is a commit in the open checkpoint. What comes back of
+    /// that from the file is a document like any other, and what replaces it would take its place
+    /// in the log, where the prepare has to be followed by its end (docs/durability.md, invariant
+    /// 9). To let it go would free nothing: the log has it.
+    fn must_stay(&self, item: &Item) -> bool {
+        let is_in_open = item.seqno() >= self.open_from;
+        item.seqno() > self.applied || (is_in_open && item.operation().ended_prepare().is_some())
+    }
+
     /// What of `item` can leave memory. A lock is in memory alone, and stays with its document.
     fn of(&self, item: &Item, locks: &mut DocumentLocks) -> Leaving {
-        if item.is_deleted() || item.operation().is_prepared() || item.seqno() > self.applied {
+        if item.is_deleted() || item.operation().is_prepared() || self.must_stay(item) {
             return Leaving::Nothing;
         }
         let is_locked = locks.get(item.key(), self.now.monotonic).is_some();

@@ -132,6 +132,11 @@ impl CheckpointManager {
         self.open.first_seqno <= seqno && seqno <= self.high_seqno
     }
 
+    /// From where on what is in the open checkpoint is still in the log.
+    pub fn open_kept_from(&self) -> Seqno {
+        self.open.first_seqno.max(self.head.first_seqno)
+    }
+
     fn open_has_items(&self) -> bool {
         self.high_seqno >= self.open.first_seqno
     }

@@ -10,6 +10,7 @@ use platform::{Clock, Instant, WallTime};
 
 use super::script::Bench;
 use super::words::{key, topology};
+use crate::checkpoint::Tenure;
 use crate::effect::Effect;
 use crate::eviction::{
     EvictionOptions, EvictionPolicy, EvictionStrategy, FrequencyHistogram, StrategyKind,
@@ -162,6 +163,41 @@ fn what_a_durable_write_will_replace_stays_in_memory() {
         flush(&mut vbucket);
         assert_eq!(page(&mut vbucket), 1, "{policy:?}");
         assert_eq!((vbucket.document_count(), vbucket.ejected_count()), (1, 1));
+    }
+}
+
+/// The file does not say of a document that it was committed. What replaced one that was read from
+/// there took the commit out of the log, and whoever had the prepare was sent another version of
+/// the document without its end, which ends a stream.
+#[test]
+fn a_commit_stays_in_the_log_behind_its_prepare_whatever_leaves_memory() {
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        let options = EvictionOptions { policy, ..EvictionOptions::default() };
+        let mut vbucket = vbucket(&MemoryAccount::default(), options);
+        set_topology(&mut vbucket, "a");
+        let (name, effects) = (key("k"), &mut Vec::new());
+        let late = vbucket.open_stream("late", Seqno(0), Tenure::Always).unwrap().id;
+        assert!(store(&mut vbucket, 0, durably(DurabilityLevel::Majority), at(100)));
+        let [_, commit] = &flush(&mut vbucket)[..] else { panic!("a prepare and its commit") };
+        let ejected = vbucket.eject(name.as_key(), at(100), effects);
+        let builder = ItemBuilder::new(name.as_key(), commit.meta(), commit.value());
+        let in_file = builder.finish(commit.cas(), commit.seqno(), commit.revision());
+        match vbucket.get(name.as_key(), at(100), effects) {
+            Ok(_) => assert_eq!(ejected, Some(false), "{policy:?}"),
+            Err(Refusal::Absent(lookup)) => drop(vbucket.finish_lookup(&lookup, Some(in_file))),
+            Err(Refusal::Ejected(_)) => drop(vbucket.restore_value(in_file)),
+            Err(other) => panic!("{other:?}"),
+        }
+        assert!(store(&mut vbucket, 0, WriteCondition::default(), at(100)));
+        let log = vbucket.read_stream(late).unwrap();
+        let seqnos: Vec<u64> = log.items().iter().map(|item| item.seqno().0).collect();
+        assert_eq!(seqnos, [1, 2, 3], "{policy:?}");
+        // Once the log has let it go it may leave.
+        vbucket.finish_stream_read(&log, 3, effects);
+        assert!(store(&mut vbucket, 0, durably(DurabilityLevel::Majority), at(100)));
+        flush(&mut vbucket);
+        vbucket.close_stream(late, effects);
+        assert_eq!(vbucket.eject(name.as_key(), at(100), effects), Some(true), "{policy:?}");
     }
 }
 
