@@ -73,11 +73,15 @@ impl BucketCore {
     /// go on.
     pub(crate) fn give_up_file(&self, vbid: Vbid, error: &StorageError) {
         let Some(slot) = self.slot(vbid) else { return };
+        let is_news = slot.damage.note(DamageKind::RefusesWrites, &error.to_string());
+        if is_news {
+            self.store.distrust(vbid);
+        }
+        // Behind the mark: who fails from now on finds that, and forgets it himself.
         self.forget_failed_writes(vbid);
-        if !slot.damage.note(DamageKind::RefusesWrites, &error.to_string()) {
+        if !is_news {
             return;
         }
-        self.store.distrust(vbid);
         tracing::error!(
             %error,
             vbucket = vbid.0,
