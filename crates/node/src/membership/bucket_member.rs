@@ -90,12 +90,15 @@ impl BucketMember {
     fn follows(&self, plan: &ClusterPlan, this: Option<usize>) -> Vec<Follow> {
         let is_member = this.is_none_or(|this| this < plan.nodes.len());
         assert!(is_member, "this node's place is one of the map's: {this:?}");
+        // Who was away when a bucket was deleted still has that one, and documents that are gone.
+        let uuid = plan.buckets.get(self.name()).and_then(|planned| planned.uuid);
         let follow = |number: u16| match plan.role(self.name(), number, this?) {
             VbucketRole::Replica(active) => {
                 let PlannedNode { name, address } = plan.nodes.get(active?)?.clone();
                 let tls_port = address.tls.map(|ports| ports.data);
                 let port = address.data_port;
-                let peer = PeerAddress { name, host: address.host, port, tls_port };
+                let (host, bucket_uuid) = (address.host, uuid.map(|uuid| uuid.to_string()));
+                let peer = PeerAddress { name, host, port, tls_port, bucket_uuid };
                 Some(Follow { vbid: Vbid(number), peer })
             }
             VbucketRole::Active(_) | VbucketRole::None => None,

@@ -455,3 +455,36 @@ fn a_cluster_is_given_a_name_by_any_node_and_who_was_silent_hears_of_it() {
         changed.end(2);
     }
 }
+
+#[test]
+fn nothing_of_a_deleted_bucket_comes_back_in_another_one_of_its_name() {
+    for seed in platform::seeds::seeds(2) {
+        let changed = Changed::new(seed, 2);
+        changed.create(0).unwrap();
+        let mut client = Client::new(&changed.0, NEW);
+        keys().iter().for_each(|key| client.write_until_durable(key, b"old"));
+        drop(client);
+        changed.0.lock().power_cut(1);
+        changed.delete(0).unwrap();
+        changed.run(1);
+        let host = changed.0.lock().machines[1].address.to_string();
+        changed.0.lock().others.set_deaf(Some(&host));
+        changed.0.lock().start(1);
+        // It answers that it could make the bucket, and is not reached any more behind that.
+        changed.create(0).unwrap();
+        changed.0.lock().others.set_keep_plans(true);
+        changed.run(2);
+        assert_ne!(changed.uuid(0), changed.uuid(1), "it still has the one that was deleted");
+        changed.0.lock().others.set_deaf(None);
+        changed.0.lock().others.set_keep_plans(false);
+        changed.run(10);
+        assert_eq!(changed.uuid(0), changed.uuid(1), "seed {seed}");
+        let mut client = Client::new(&changed.0, NEW);
+        for key in &keys() {
+            assert_eq!(client.get(key), None, "seed {seed}");
+            client.write_until_durable(key, b"new");
+        }
+        drop(client);
+        changed.end(2);
+    }
+}

@@ -72,11 +72,17 @@ struct Answering {
     deaf: Option<String>,
     /// Whether nodes that are to empty a bucket say that their replicas have not followed in time.
     have_late_replicas: bool,
+    /// Whether nobody is reached who is offered a plan.
+    keep_plans: bool,
 }
 
 impl Others {
     fn set_deaf(&self, host: Option<&str>) {
         self.0.lock().unwrap().deaf = host.map(str::to_owned);
+    }
+
+    fn set_keep_plans(&self, keep_plans: bool) {
+        self.0.lock().unwrap().keep_plans = keep_plans;
     }
 
     fn is_deaf(&self, host: &str) -> bool {
@@ -105,6 +111,7 @@ impl Peers for Others {
         offer: PlanOffer<'_>,
     ) -> anyhow::Result<String> {
         let (_, membership) = self.find(&node.host)?;
+        anyhow::ensure!(!self.0.lock().unwrap().keep_plans, "it is not reached");
         anyhow::ensure!(
             offer.purpose == OfferPurpose::Trial || !self.is_deaf(&node.host),
             "it takes nothing"

@@ -13,6 +13,9 @@ pub enum ConsumerError {
         /// The status that it answered with.
         status: u16,
     },
+    /// It has another bucket of that name: an earlier one, which was deleted, or a later one.
+    #[error("the producer has another bucket of that name")]
+    AnotherBucket,
     /// It does not prove that it knows the password.
     #[error("the login does not go on as it should")]
     Login,

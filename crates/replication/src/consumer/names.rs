@@ -11,6 +11,9 @@ pub struct ConsumerNames {
     pub connection: String,
     /// The bucket.
     pub bucket: String,
+    /// Its identity, if that is known: the producer may have an earlier one of that name, which was
+    /// deleted.
+    pub bucket_uuid: Option<String>,
     /// Who logs in.
     pub user: String,
     /// The password.

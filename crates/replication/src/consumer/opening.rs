@@ -6,6 +6,7 @@ use auth::{HashAlgorithm, Mechanism};
 use protocol::client::{Request, Response};
 use protocol::dcp::{Envelope, Message, Open, OpenFlags};
 use protocol::{Feature, FeatureSet, Opcode, Status};
+use serde_json::Value;
 
 use super::error::ConsumerError;
 use super::names::ConsumerNames;
@@ -26,13 +27,14 @@ enum Step {
     Login,
     LoginEnd(Expected),
     Select,
+    Identify,
     Open,
 }
 
 /// The beginning of a connection.
 pub(super) enum Opening {
     /// Up to OPEN.
-    Login(Login),
+    Login(Box<Login>),
     /// Behind it.
     Negotiation(Negotiation),
 }
@@ -49,7 +51,7 @@ pub(super) struct Login {
 impl Opening {
     /// Sends the first request on a connection that was just made.
     pub(super) fn begin(names: ConsumerNames, buffer_bytes: u32, out: &mut Vec<u8>) -> Self {
-        Self::Login(Login::begin(names, buffer_bytes, out))
+        Self::Login(Box::new(Login::begin(names, buffer_bytes, out)))
     }
 
     /// Goes on behind an answer. What was agreed on, once there is no more to do.
@@ -115,20 +117,38 @@ impl Login {
                 expected.check(response.value).map_err(|_| ConsumerError::Login)?;
                 self.step = say(Opcode::SelectBucket, &self.names.bucket, &[], Step::Select, out);
             }
-            Step::Select if is_success => {
-                let name = self.names.connection.as_bytes();
-                let open = Open { flags: flags(), name, value: &[] };
-                Message::Open(open).encode(Envelope::default(), out);
-                self.step = Step::Open;
+            Step::Select if is_success && self.names.bucket_uuid.is_some() => {
+                self.step = say(Opcode::GetClusterConfig, "", &[], Step::Identify, out);
+            }
+            Step::Select if is_success => self.open(out),
+            Step::Identify if is_success => {
+                if self.names.bucket_uuid != told_uuid(response.value) {
+                    return Err(ConsumerError::AnotherBucket);
+                }
+                self.open(out);
             }
             Step::Open if is_success => return Ok(true),
             Step::Hello => return Err(refused("HELLO")),
             Step::Login | Step::LoginEnd(_) => return Err(refused("the login")),
             Step::Select => return Err(refused("the bucket")),
+            Step::Identify => return Err(refused("its map")),
             Step::Open => return Err(refused("OPEN")),
         }
         Ok(false)
     }
+
+    fn open(&mut self, out: &mut Vec<u8>) {
+        let name = self.names.connection.as_bytes();
+        let open = Open { flags: flags(), name, value: &[] };
+        Message::Open(open).encode(Envelope::default(), out);
+        self.step = Step::Open;
+    }
+}
+
+/// The identity of the bucket that was selected, as the producer's map tells it.
+fn told_uuid(map: &[u8]) -> Option<String> {
+    let map: Value = serde_json::from_slice(map).ok()?;
+    map.get("uuid")?.as_str().map(str::to_owned)
 }
 
 /// Sends a request, behind which comes `next`.

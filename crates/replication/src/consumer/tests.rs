@@ -100,6 +100,7 @@ impl Play {
             node: "n_1".to_owned(),
             connection: "replication:n_0->n_1:default".to_owned(),
             bucket: "default".to_owned(),
+            bucket_uuid: None,
             user: "user".to_owned(),
             password: "password".to_owned(),
             entropy: Entropy::real(),

@@ -208,7 +208,8 @@ impl FollowedBucket {
         let bucket = self.bucket.config().name.clone();
         let FollowerLogin { node, user, password, entropy, .. } = self.credentials.clone();
         let connection = format!("replication:{}->{node}:{bucket}", peer.name);
-        ConsumerNames { node, connection, bucket, user, password, entropy }
+        let bucket_uuid = peer.bucket_uuid.clone();
+        ConsumerNames { node, connection, bucket, bucket_uuid, user, password, entropy }
     }
 
     fn buffer_bytes(&self) -> u32 {

@@ -19,6 +19,9 @@ pub struct PeerAddress {
     pub port: u16,
     /// The same behind TLS, if it speaks that.
     pub tls_port: Option<u16>,
+    /// The identity of the bucket that is followed there, if the map says it: as long as the node
+    /// has another one of its name it is not followed.
+    pub bucket_uuid: Option<String>,
 }
 
 /// A vBucket that is to follow another node's.

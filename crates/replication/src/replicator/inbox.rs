@@ -200,8 +200,13 @@ mod tests {
     use super::*;
 
     fn follow(name: &str) -> Vec<Follow> {
-        let peer =
-            PeerAddress { name: name.to_owned(), host: "h".to_owned(), port: 1, tls_port: None };
+        let peer = PeerAddress {
+            name: name.to_owned(),
+            host: "h".to_owned(),
+            port: 1,
+            tls_port: None,
+            bucket_uuid: None,
+        };
         vec![Follow { vbid: Vbid(0), peer }]
     }
 

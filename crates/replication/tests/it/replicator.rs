@@ -189,8 +189,13 @@ fn open_bucket(pool: &ExecutorPool, config: BucketConfig, directory: &Path) -> (
 
 fn begin_following(following: &BucketReplicator, vbids: &[Vbid], listener: &TcpListener) {
     let port = listener.local_addr().unwrap().port();
-    let peer =
-        PeerAddress { name: "n_0".to_owned(), host: "127.0.0.1".to_owned(), port, tls_port: None };
+    let peer = PeerAddress {
+        name: "n_0".to_owned(),
+        host: "127.0.0.1".to_owned(),
+        port,
+        tls_port: None,
+        bucket_uuid: None,
+    };
     let follow = |&vbid: &Vbid| Follow { vbid, peer: peer.clone() };
     following.follow(vbids.iter().map(follow).collect());
 }
@@ -400,7 +405,7 @@ fn a_node_is_not_silent_whose_messages_have_not_been_read() {
     let replicator = Replicator::start(login(), pool, host(2)).unwrap();
     let following = replicator.replicate(machine.bucket.clone(), machine.hub.clone());
     let (name, host) = ("n_0".to_owned(), "10.0.0.1".to_owned());
-    let peer = PeerAddress { name, host, port: 1, tls_port: None };
+    let peer = PeerAddress { name, host, port: 1, tls_port: None, bucket_uuid: None };
     following.follow(vec![Follow { vbid: Vbid(0), peer }]);
     let mut socket = loop {
         machine.run();
