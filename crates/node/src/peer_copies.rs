@@ -42,6 +42,9 @@ pub struct PeerLogin {
     pub password: String,
     /// The bucket's name.
     pub bucket: String,
+    /// Its identity, where a bucket of another one is not meant: the node may have one of that name
+    /// which was deleted.
+    pub bucket_uuid: Option<Uuid>,
     /// What begins sessions with the node, if it is not asked without TLS.
     pub connector: Option<Arc<Connector>>,
 }
@@ -58,7 +61,7 @@ pub(crate) struct NodeLogin {
 impl NodeLogin {
     fn of_bucket(&self, bucket: &str) -> PeerLogin {
         let Self { user, password, connector } = self.clone();
-        PeerLogin { user, password, bucket: bucket.to_owned(), connector }
+        PeerLogin { user, password, bucket: bucket.to_owned(), bucket_uuid: None, connector }
     }
 }
 
@@ -75,7 +78,8 @@ pub trait Peers: Send + Sync {
     /// what it had, in one of the forms of a manifest.
     ///
     /// # Errors
-    /// As [`Peers::copies`]; or the node has another manifest of that uid.
+    /// As [`Peers::copies`]; or the node has another manifest of that uid, or another bucket than
+    /// the one of [`PeerLogin::bucket_uuid`].
     fn exchange_manifest(
         &self,
         node: &NodeAddress,
@@ -261,14 +265,16 @@ pub(crate) fn asking_identities(peers: Arc<dyn Peers>, login: NodeLogin) -> AskI
     Box::new(move |node| peers.introduction(node, &login.of_bucket("")))
 }
 
-/// Exchanges the manifest of the bucket of that name with a node.
+/// Exchanges the manifest of the bucket of that name, and of that identity if there is one, with a
+/// node.
 pub(crate) type ExchangeManifest =
-    Box<dyn Fn(&NodeAddress, &str, &str) -> anyhow::Result<String> + Send + Sync>;
+    Box<dyn Fn(&NodeAddress, (&str, Option<Uuid>), &str) -> anyhow::Result<String> + Send + Sync>;
 
 /// How a node exchanges manifests with the others.
 pub(crate) fn exchanging(peers: Arc<dyn Peers>, login: NodeLogin) -> ExchangeManifest {
-    Box::new(move |node, bucket, ours| {
-        peers.exchange_manifest(node, &login.of_bucket(bucket), ours)
+    Box::new(move |node, (bucket, bucket_uuid), ours| {
+        let login = PeerLogin { bucket_uuid, ..login.of_bucket(bucket) };
+        peers.exchange_manifest(node, &login, ours)
     })
 }
 

@@ -35,6 +35,11 @@ impl Peers for RealPeers {
         ours: &str,
     ) -> anyhow::Result<String> {
         let mut connection = self.connect(node, login)?;
+        if let Some(meant) = login.bucket_uuid {
+            let map = connection.call(&Request::new(Opcode::GetClusterConfig))?;
+            let is_meant = uuid_told_by(map.value()) == Some(meant);
+            ensure!(is_meant, "the node has another bucket of that name");
+        }
         let theirs = connection.call(&Request::new(Opcode::CollectionsGetManifest))?;
         let theirs = String::from_utf8(theirs.value().to_vec())?;
         if uid_of(&theirs)? < uid_of(ours)? {
@@ -204,6 +209,12 @@ impl RealPeers {
     }
 }
 
+/// The identity of the bucket that a map is about.
+fn uuid_told_by(map: &[u8]) -> Option<Uuid> {
+    let map: Value = serde_json::from_slice(map).ok()?;
+    Uuid::parse(map.get("uuid")?.as_str()?)
+}
+
 /// The uid of a manifest.
 fn uid_of(manifest: &str) -> anyhow::Result<u64> {
     let manifest = manifest_json::decode(manifest.as_bytes()).map_err(anyhow::Error::msg)?;
@@ -213,6 +224,16 @@ fn uid_of(manifest: &str) -> anyhow::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_map_of_a_bucket_tells_which_one_it_is() {
+        let uuid = Uuid::parse("0123456789abcdef0123456789abcdef");
+        let map = br#"{"rev":1,"name":"b","uuid":"0123456789abcdef0123456789abcdef"}"#;
+        assert!(uuid.is_some() && uuid_told_by(map) == uuid);
+        for other in [&b""[..], br#"{"rev":1}"#, br#"{"uuid":7}"#, br#"{"uuid":"x"}"#] {
+            assert_eq!(uuid_told_by(other), None);
+        }
+    }
 
     #[test]
     fn what_a_node_has_is_read_from_its_description() {

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use auth::RolePlace;
 use bucket::{Bucket, ManifestChangeError, manifest_json};
-use cluster::ClusterPlan;
+use cluster::{ClusterPlan, Uuid};
 use document::{Manifest, ManifestEdit, ManifestError};
 
 use super::Membership;
@@ -105,11 +105,12 @@ impl Membership {
         let (Some(exchange), Some(this)) = (self.manifests.with.get(), this) else {
             return Precedence::Here;
         };
-        let name = &bucket.config().name;
+        let Some(uuid) = self.planned_uuid(bucket) else { return Precedence::Here };
+        let meant = (bucket.config().name.as_str(), uuid);
         let offer = manifest_json::encode_whole(next);
         for node in plan.nodes.iter().take(this) {
             let tell = |ours: &str| -> anyhow::Result<Manifest> {
-                let theirs = exchange(&node.address, name, ours)?;
+                let theirs = exchange(&node.address, meant, ours)?;
                 manifest_json::decode(theirs.as_bytes()).map_err(anyhow::Error::msg)
             };
             match tell(&offer) {
@@ -127,6 +128,16 @@ impl Membership {
             }
         }
         Precedence::Here
+    }
+
+    /// The identity that the plan says of a bucket, if it says one; `None` if the node has that
+    /// bucket no more, be it that it has another one of its name.
+    fn planned_uuid(&self, bucket: &Bucket) -> Option<Option<Uuid>> {
+        // Plan and buckets change one behind the other.
+        let _one_at_a_time = self.hold_buckets();
+        let name = &bucket.config().name;
+        let is_same = self.member(name).is_some_and(|it| it.bucket.uuid() == bucket.uuid());
+        is_same.then(|| self.plan().buckets.get(name).and_then(|planned| planned.uuid))
     }
 
     pub(super) fn nobody_silent(&self) -> Silent<'_> {
@@ -159,7 +170,9 @@ impl Membership {
     ) -> bool {
         let Some(exchange) = self.manifests.with.get() else { return true };
         let this = self.this_node_in(plan);
-        let name = &bucket.config().name;
+        // One that is gone by now has nothing that another one could have.
+        let Some(uuid) = self.planned_uuid(bucket) else { return true };
+        let meant = (bucket.config().name.as_str(), uuid);
         let mut all_reached = true;
         for (index, node) in plan.nodes.iter().enumerate() {
             if this.is_none() || this == Some(index) {
@@ -170,7 +183,7 @@ impl Membership {
             }
             // Encoded anew for each node: the one before may have had a newer manifest.
             let ours = manifest_json::encode_whole(&bucket.manifest());
-            let answer = silent.ask(node, || exchange(&node.address, name, &ours));
+            let answer = silent.ask(node, || exchange(&node.address, meant, &ours));
             let taken = answer.and_then(|theirs| {
                 let theirs =
                     manifest_json::decode(theirs.as_bytes()).map_err(anyhow::Error::msg)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bucket::EvictionPolicy;
 use cluster::ClusterPlan;
+use document::ManifestEdit;
 use node::OwnSetupError;
 use platform::simulated::{Fault, FaultError};
 use platform::{Files, Random};
@@ -487,4 +488,40 @@ fn nothing_of_a_deleted_bucket_comes_back_in_another_one_of_its_name() {
         drop(client);
         changed.end(2);
     }
+}
+
+#[test]
+fn scopes_of_a_deleted_bucket_do_not_come_to_another_one_of_its_name() {
+    let changed = Changed::new(5, 2);
+    let create_scope = |scope: &str| {
+        let cluster = changed.0.lock();
+        let edit = ManifestEdit::CreateScope { scope };
+        cluster.node(0).membership().edit_manifest(NEW, edit).unwrap();
+    };
+    let scopes = |index: usize| -> Vec<String> {
+        let bucket = changed.0.lock().node(index).buckets().get(NEW).unwrap();
+        let manifest = bucket.bucket().manifest();
+        manifest.scopes.iter().skip(1).map(|scope| scope.name.clone()).collect()
+    };
+    changed.create(0).unwrap();
+    ["a", "b", "c"].iter().for_each(|scope| create_scope(scope));
+    assert_eq!(scopes(1), ["a", "b", "c"]);
+    changed.0.lock().power_cut(1);
+    changed.delete(0).unwrap();
+    changed.run(1);
+    let host = changed.0.lock().machines[1].address.to_string();
+    changed.0.lock().others.set_deaf(Some(&host));
+    changed.0.lock().start(1);
+    changed.create(0).unwrap();
+    changed.0.lock().others.set_keep_plans(true);
+    create_scope("new");
+    changed.run(2);
+    assert_eq!(scopes(0), ["new"]);
+    assert_eq!(scopes(1), ["a", "b", "c"], "it still has the one that was deleted");
+    changed.0.lock().others.set_deaf(None);
+    changed.0.lock().others.set_keep_plans(false);
+    changed.run(15);
+    assert_eq!(changed.uuid(0), changed.uuid(1));
+    assert_eq!((scopes(0), scopes(1)), (vec!["new".to_owned()], vec!["new".to_owned()]));
+    changed.end(2);
 }

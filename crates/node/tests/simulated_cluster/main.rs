@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Context;
+use bucket::manifest_json;
 use client::{ClientError, Connection, ConnectionOptions, Login, OwnedResponse, ServerAddress};
 use cluster::{BucketPlan, ClusterPlan, PlannedNode, Revision, StorageFigures, Uuid};
 use document::DurabilityLevel;
@@ -97,11 +98,20 @@ impl Others {
 impl Peers for Others {
     fn exchange_manifest(
         &self,
-        _: &cluster::NodeAddress,
-        _: &PeerLogin,
+        node: &cluster::NodeAddress,
+        login: &PeerLogin,
         ours: &str,
     ) -> anyhow::Result<String> {
-        Ok(ours.to_owned())
+        let (buckets, membership) = self.find(&node.host)?;
+        let bucket = buckets.get(&login.bucket).context("it has no such bucket")?;
+        let told = membership.bucket_map(&login.bucket).map(|map| map.uuid);
+        anyhow::ensure!(login.bucket_uuid.is_none_or(|meant| told == Some(meant)), "another one");
+        let theirs = bucket.bucket().manifest();
+        let ours = manifest_json::decode(ours.as_bytes()).map_err(anyhow::Error::msg)?;
+        if theirs.uid < ours.uid {
+            bucket.bucket().set_manifest(ours)?;
+        }
+        Ok(manifest_json::encode(&theirs))
     }
 
     fn exchange_plan(

@@ -263,6 +263,7 @@ impl Supervisor {
             user: self.cluster.user.clone(),
             password: self.cluster.password.clone(),
             bucket: bucket.to_owned(),
+            bucket_uuid: None,
             connector: self.cluster.connector.clone(),
         }
     }
