@@ -1,10 +1,14 @@
 //! The roles of a node's vBuckets: what a plan says, and having the bucket play them.
 
-use bucket::{LifeError, NewRole};
+use bucket::{DamageKind, LifeError, NewRole};
 use cluster::{ClusterPlan, PendingVbucket, VbucketRole};
 use document::{Vbid, VbucketState};
 
 use super::bucket_member::BucketMember;
+
+/// Why a replica is not built anew.
+const KEPT: &str = "its file is damaged, and stays as it is while no node has the vBucket active: \
+                    what is here may be the last of it";
 
 impl BucketMember {
     /// Has these vBuckets play the roles that the plan says for `this` node. What one of them
@@ -35,6 +39,19 @@ impl BucketMember {
                     (VbucketState::Dead, None)
                 }
                 VbucketRole::Active(chain) => (VbucketState::Active, Some(vec![chain])),
+                // A replica is built anew of what its active copy has. Where there is none, what is
+                // here may be the last that there is of the vBucket.
+                VbucketRole::Replica(None) if self.file_is_damaged(vbid) => {
+                    left.push(PendingVbucket {
+                        vbid: number,
+                        wanted: "replica",
+                        reason: KEPT.into(),
+                    });
+                    if !self.is_active(vbid) {
+                        continue;
+                    }
+                    (VbucketState::Dead, None)
+                }
                 VbucketRole::Replica(_) => (VbucketState::Replica, None),
                 // The file of one that is out of service stays: it may be all that there is.
                 VbucketRole::None if !self.is_here(vbid) => {
@@ -92,6 +109,18 @@ impl BucketMember {
             }
             Err(error) => Some(pending(vbid, "deleted", &error)),
         }
+    }
+
+    /// Whether the vBucket would be built anew as a replica.
+    fn file_is_damaged(&self, vbid: Vbid) -> bool {
+        self.bucket.damage_of(vbid) >= Some(DamageKind::RefusesWrites)
+    }
+
+    fn is_active(&self, vbid: Vbid) -> bool {
+        let mut is_active = false;
+        self.bucket
+            .with_vbucket(vbid, |vbucket| is_active = vbucket.state() == VbucketState::Active);
+        is_active
     }
 
     fn is_here(&self, vbid: Vbid) -> bool {

@@ -332,6 +332,24 @@ fn a_damaged_file_stops_neither_a_start_nor_a_plan() {
 }
 
 #[test]
+fn a_damaged_copy_is_not_built_anew_while_there_is_nobody_to_build_it_from() {
+    let member = Member::new().restart(|files| damage(files, 1));
+    let has_set_aside = |member: &Member| {
+        let names = member.files.list(Path::new(DIRECTORY)).unwrap();
+        names.iter().any(|name| name.ends_with(".damaged"))
+    };
+    let fence = plan(2, 2, [[None, Some(0)]; 4]);
+    assert_eq!(member.carry_out(&fence), CarriedOut::Done);
+    assert_eq!(member.pending(), [(1, "replica")]);
+    assert!(!has_set_aside(&member) && member.states()[1].is_none());
+    assert_eq!(member.states()[0], Some(VbucketState::Replica));
+    let followed = plan(3, 2, [[Some(1), Some(0)]; 4]);
+    assert_eq!(member.carry_out(&followed), CarriedOut::Done);
+    assert_eq!((member.pending(), member.states()[1]), (vec![], Some(VbucketState::Replica)));
+    assert!(has_set_aside(&member));
+}
+
+#[test]
 fn what_a_full_disk_leaves_of_a_plan_is_tried_again() {
     let (zero, one) = (Some(0), Some(1));
     let member = Member::new();
