@@ -271,6 +271,8 @@ def damage_a_replica_of_a_node_that_hangs(cluster):
     # The node that is killed has vBuckets that are active, too.
     store_all(cluster, MAJORITY_AND_ACTIVE_DISK)
     cluster.wait_until_replicated(PATIENCE_SECONDS)
+    # What a replica has in memory alone goes with its node.
+    wait_until(lambda: is_persisted(cluster, 1), PATIENCE_SECONDS, "the files have everything")
     cluster.tell("--pause", 0)
     wait_until_stopped(cluster.process_id(0))
     cluster.tell("--kill", 1)
@@ -279,6 +281,12 @@ def damage_a_replica_of_a_node_that_hangs(cluster):
     overwrite(file_of(cluster, 1, damaged))
     cluster.tell("--restart", 1)
     return damaged
+
+
+def is_persisted(cluster, node):
+    statistics = cluster.statistics(node, "vbucket-seqno")
+    return all(statistics[f"vb_{vbucket}:last_persisted_seqno"]
+               == statistics[f"vb_{vbucket}:high_seqno"] for vbucket in range(VBUCKETS))
 
 
 def failover_is_carried_out_while_journals_are_full(name):

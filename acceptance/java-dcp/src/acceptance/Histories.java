@@ -39,6 +39,7 @@ final class Histories {
     long seqno = before.seqno(vbucket);
     try (Consumer consumer = before.successor()) {
       consumer.goOn(Map.of(vbucket, place(0xbad, seqno)));
+      Expect.within(Consumer.LIMIT, () -> !consumer.rollbacks().isEmpty(), "it is rolled back");
       Expect.within(Consumer.LIMIT, () -> consumer.seqno(vbucket) >= seqno, "all comes again");
       consumer.expectDocuments(sdk.writer);
       Expect.equal(consumer.rollbacks().size(), 1, "rollbacks");
