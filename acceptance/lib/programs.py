@@ -6,6 +6,7 @@ prints a line a case, and asks for what it cannot do itself: `NODE restart` is a
 variables. All is run with one front-end thread a node and with four.
 """
 
+import glob
 import os
 import shutil
 import subprocess
@@ -13,12 +14,14 @@ import sys
 import threading
 
 import certificates
-from cases import report, report_listed
+from cases import report, report_listed, work_directory
 from cluster_run import PASSWORD, USER, Cluster
 from node import Node
 
 # A small machine for Java's byte code that is soon up.
 JAVA = ("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# Cases, and what they expect.
+JAVA_SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java")
 FOUR = "-with-four-threads"
 # Of each bucket of a cluster, where nobody says another number.
 CLUSTER_VBUCKETS = 64
@@ -65,6 +68,18 @@ def class_path(suite, wanted):
         print(flush=True)
         shutil.copyfile(wanted, marker)
     return read(path).decode().strip()
+
+
+def compiled_java(suite, directory, shared=True):
+    """The class path of the program in Java that is below `directory` beside its `pom.xml`, with
+    what such programs share."""
+    packages = class_path(suite, os.path.join(directory, "pom.xml"))
+    classes = os.path.join(work_directory(), "classes")
+    roots = [os.path.join(directory, "src")] + [JAVA_SHARED] * shared
+    sources = [path for root in roots
+               for path in sorted(glob.glob(os.path.join(root, "acceptance", "*.java")))]
+    subprocess.run(["javac", "-d", classes, "-cp", packages, *sources], check=True)
+    return os.pathsep.join((classes, packages))
 
 
 def run_suite(command, environment=None, node_flags=(), cluster_run=None):
