@@ -27,6 +27,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -56,6 +57,8 @@ final class Consumer implements DatabaseChangeListener, AutoCloseable {
   private final List<String> faults = new ArrayList<>();
   private final Map<Integer, StreamOffset> offsets = new HashMap<>();
   private final Map<Integer, StreamEndReason> ends = new HashMap<>();
+  /** The vBuckets of which a stream is being opened again. */
+  private final Set<Integer> reopening = new HashSet<>();
   private boolean isClosed;
   private boolean acknowledges = true;
   private Duration delay = Duration.ZERO;
@@ -338,12 +341,31 @@ final class Consumer implements DatabaseChangeListener, AutoCloseable {
   public void onFailure(StreamFailure failure) {
     String what = Cases.oneLine(failure.getCause());
     if (what.contains("No active node for partition")) {
-      client.startStreaming(List.of(failure.getVbucket()))
-          .retryWhen(Retry.fixedDelay(100, Duration.ofMillis(100))).subscribe();
+      reopen(failure.getVbucket());
     } else {
       synchronized (this) {
         faults.add(what);
       }
     }
+  }
+
+  /**
+   * The client moves a stream twice when a node is given up while it connects to that again, and
+   * may give up both. Two that are opened at once are both rolled back, and what has come by the
+   * first comes again by the second.
+   */
+  private void reopen(int vbucket) {
+    synchronized (this) {
+      if (!reopening.add(vbucket)) {
+        return;
+      }
+    }
+    client.startStreaming(List.of(vbucket))
+        .retryWhen(Retry.fixedDelay(100, Duration.ofMillis(100)))
+        .doFinally(signal -> {
+          synchronized (this) {
+            reopening.remove(vbucket);
+          }
+        }).subscribe();
   }
 }
