@@ -106,7 +106,7 @@ def paths_are_changed(sdk):
 def arrays_are_changed(sdk):
     key, _ = sdk.stored({"list": [2]})
     mutate(sdk, key, SD.array_append("list", 3, 4), SD.array_prepend("list", 1),
-           SD.array_insert("list[1]", 1.5), SD.array_addunique("list", 5))
+           SD.array_insert("list.[1]", 1.5), SD.array_addunique("list", 5))
     expect_equal(sdk.get_json(key)["list"], [1, 1.5, 2, 3, 4, 5], "list")
     expect_error(PathExistsException, mutate, sdk, key, SD.array_addunique("list", 5))
     expect_error(PathNotFoundException, mutate, sdk, key, SD.array_insert("list[9]", 5))

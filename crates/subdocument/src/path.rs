@@ -1,7 +1,7 @@
 //! Where something is in a JSON text. Source: docs/specification/protocol.md, section 12.6.
 //!
 //! ```text
-//! path      = "" | component { "." name | index } [ "." ]
+//! path      = "" | component { "." name | [ "." ] index } [ "." ]
 //! component = name | index
 //! name      = characters | "`" any characters "`"       a literal backtick is written twice
 //! index     = "[" digits "]" | "[-1]"                    the last element
@@ -120,8 +120,8 @@ impl<'a> Path<'a> {
             self.push(component)?;
             rest = match behind {
                 [] | [b'[', ..] => behind,
-                // A period at the end is tolerated.
-                [b'.', next @ ..] if next.first() != Some(&b'[') => next,
+                // A period is tolerated in front of an index and at the end.
+                [b'.', next @ ..] => next,
                 _ => return Err(Failure::PathInvalid),
             };
         }
@@ -215,6 +215,7 @@ mod tests {
             ("a.b.c", "\"a\" \"b\" \"c\""),
             ("a.", "\"a\""),
             ("a[0]", "\"a\" 0"),
+            ("a.[0].[1].b", "\"a\" 0 1 \"b\""),
             ("a[12][-1].b", "\"a\" 12 last \"b\""),
             ("[0].a", "0 \"a\""),
             ("[0].", "0"),
@@ -237,7 +238,8 @@ mod tests {
             ".",
             ".a",
             "a..b",
-            "a.[0]",
+            ".[0]",
+            "a..[0]",
             "a]",
             "a[",
             "a[]",

@@ -85,7 +85,7 @@ fn walk<'t>(random: &mut Random, tree: &'t Tree) -> (String, Option<&'t Tree>) {
             _ if random.below(3) == 0 => (pick(random, &["[-1]", "[0]", "[3]"]).to_owned(), None),
             _ => (name_in_path(pick(random, &NAMES)), None),
         };
-        if !path.is_empty() && !step.starts_with('[') {
+        if !path.is_empty() && (!step.starts_with('[') || random.below(4) == 0) {
             path.push('.');
         }
         path.push_str(&step);
