@@ -21,6 +21,14 @@ impl Bucket {
         self.0.slot(vbid)?.damage.kind()
     }
 
+    /// The same, once nobody is about to take the vBucket back or to build it anew. Not for
+    /// front-end workers.
+    pub fn settled_damage_of(&self, vbid: Vbid) -> Option<DamageKind> {
+        let slot = self.0.slot(vbid)?;
+        let _settled = slot.lock_history();
+        slot.damage.kind()
+    }
+
     /// Takes the vBuckets out of service whose files a start did not believe.
     pub(crate) fn note_unreadable_vbuckets(&self, report: &StartReport) {
         for vbid in report.unreadable_vbuckets() {

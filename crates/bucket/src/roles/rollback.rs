@@ -56,17 +56,22 @@ impl Bucket {
 
     /// Has a replica, or a pending vBucket, whose file is damaged begin empty in its role; one that
     /// is out of service becomes a replica. What is left of the file is set aside. Nothing happens
-    /// to one whose file is not damaged. For whoever follows the active copy: that has everything.
-    /// Not for front-end workers.
+    /// to one whose file is not damaged, nor where `is_wanted` says no, as in
+    /// [`Bucket::rollback_from`]. For whoever follows the active copy: that has everything. Not for
+    /// front-end workers.
     ///
     /// # Errors
     /// See [`LifeError`]; it is out of service then. Callers try again.
-    pub fn rebuild_replica(&self, vbid: Vbid) -> Result<(), LifeError> {
+    pub fn rebuild_replica(
+        &self,
+        vbid: Vbid,
+        is_wanted: impl FnOnce() -> bool,
+    ) -> Result<(), LifeError> {
         let core = &self.0;
         let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
         let history = slot.lock_history();
         let file = slot.lock_file();
-        if !slot.file_is_damaged() {
+        if !slot.file_is_damaged() || !is_wanted() {
             return Ok(());
         }
         let state = match slot.lock().as_ref() {

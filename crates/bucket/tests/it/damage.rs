@@ -274,7 +274,7 @@ fn a_replica_whose_file_is_damaged_goes_back_to_nothing() {
         assert_eq!(role(&machine, VBID), Some(VbucketState::Replica));
         assert_set_aside(&machine, &path, &damaged, "at run time");
         assert!(!machine.bucket.needs_rebuild(VBID));
-        machine.bucket.rebuild_replica(VBID).unwrap();
+        machine.bucket.rebuild_replica(VBID, || true).unwrap();
     }
 }
 
@@ -297,7 +297,7 @@ fn only_copies_of_another_nodes_vbucket_are_built_anew_unasked() {
         assert_eq!((damage.vbid, damage.kind), (VBID, DamageKind::RefusesWrites), "{state:?}");
         let is_copy = [Replica, Pending].contains(&state);
         assert_eq!(machine.bucket.needs_rebuild(VBID), is_copy, "{state:?}");
-        let built = machine.bucket.rebuild_replica(VBID);
+        let built = machine.bucket.rebuild_replica(VBID, || true);
         assert_eq!(role(&machine, VBID), Some(state));
         if is_copy {
             built.unwrap();
@@ -377,14 +377,14 @@ fn what_cannot_be_made_anew_stays_out_of_service_and_is_tried_again() {
             let (machine, path, damaged) = with_damage_at_start(config.clone());
             let error = FaultError::NoSpace;
             machine.files.fail(Fault { call: None, number, error, from_then_on: true });
-            let made = machine.bucket.rebuild_replica(VBID);
+            let made = machine.bucket.rebuild_replica(VBID, || true);
             machine.files.heal();
             if made.is_ok() {
                 break;
             }
             assert!(machine.bucket.needs_rebuild(VBID), "call {number}");
             assert_eq!(role(&machine, VBID), None, "call {number}");
-            machine.bucket.rebuild_replica(VBID).unwrap();
+            machine.bucket.rebuild_replica(VBID, || true).unwrap();
             assert_eq!(role(&machine, VBID), Some(VbucketState::Replica));
             assert_set_aside(&machine, &path, &damaged, &format!("call {number}"));
         }
@@ -401,7 +401,7 @@ fn what_could_not_be_made_anew_and_is_emptied_is_not_deleted_by_a_start() {
             let (mut machine, ..) = with_damage_at_start(config.clone());
             let error = FaultError::Io;
             machine.files.fail(Fault { call: None, number, error, from_then_on: true });
-            let made = machine.bucket.rebuild_replica(VBID);
+            let made = machine.bucket.rebuild_replica(VBID, || true);
             machine.files.heal();
             if made.is_ok() {
                 break;

@@ -300,11 +300,11 @@ fn a_replica_out_of_service_is_not_made_active_by_emptying_the_bucket() {
         let (machine, ..) = with_damage_at_start(config);
         let error = FaultError::NoSpace;
         machine.files.fail(Fault { call: None, number: 3, error, from_then_on: true });
-        machine.bucket.rebuild_replica(VBID).unwrap_err();
+        machine.bucket.rebuild_replica(VBID, || true).unwrap_err();
         machine.files.heal();
         machine.bucket.flush_all().unwrap();
         assert_eq!(chain_of(&machine, VBID), None);
-        machine.bucket.rebuild_replica(VBID).unwrap();
+        machine.bucket.rebuild_replica(VBID, || true).unwrap();
         assert_eq!(chain_of(&machine, VBID), Some((VbucketState::Replica, Vec::new())));
     }
 }

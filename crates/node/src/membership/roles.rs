@@ -40,7 +40,8 @@ impl BucketMember {
                 }
                 VbucketRole::Active(chain) => (VbucketState::Active, Some(vec![chain])),
                 // A replica is built anew of what its active copy has. Where there is none, what is
-                // here may be the last that there is of the vBucket.
+                // here may be the last that there is of the vBucket. One that is built anew at this
+                // moment is not taken up for what it was: others hear behind the map what it is.
                 VbucketRole::Replica(None) if self.file_is_damaged(vbid) => {
                     left.push(PendingVbucket {
                         vbid: number,
@@ -111,9 +112,9 @@ impl BucketMember {
         }
     }
 
-    /// Whether the vBucket would be built anew as a replica.
+    /// Whether the vBucket would be built anew as a replica, and nobody is about to.
     fn file_is_damaged(&self, vbid: Vbid) -> bool {
-        self.bucket.damage_of(vbid) >= Some(DamageKind::RefusesWrites)
+        self.bucket.settled_damage_of(vbid) >= Some(DamageKind::RefusesWrites)
     }
 
     fn is_active(&self, vbid: Vbid) -> bool {

@@ -350,6 +350,22 @@ fn a_damaged_copy_is_not_built_anew_while_there_is_nobody_to_build_it_from() {
 }
 
 #[test]
+fn a_plan_without_an_active_copy_waits_for_a_damaged_one_that_is_built_anew() {
+    let member = Member::new().restart(|files| damage(files, 1));
+    let fence = plan(2, 2, [[None, Some(0)]; 4]);
+    std::thread::scope(|scope| {
+        let is_wanted = || {
+            let told = scope.spawn(|| member.carry_out(&fence));
+            // Time enough for one that would not wait.
+            (0..100_000).take_while(|_| !told.is_finished()).for_each(|_| std::thread::yield_now());
+            true
+        };
+        member.bucket.rebuild_replica(Vbid(1), is_wanted).unwrap();
+    });
+    assert_eq!((member.pending(), member.states()), (vec![], vec![REPLICA; 4]));
+}
+
+#[test]
 fn what_a_full_disk_leaves_of_a_plan_is_tried_again() {
     let (zero, one) = (Some(0), Some(1));
     let member = Member::new();

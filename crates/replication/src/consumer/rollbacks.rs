@@ -35,8 +35,8 @@ impl Rollback {
     ) -> Result<(), LifeError> {
         match self.from {
             Some(from) => bucket.rollback_from(self.vbid, from, self.seqno, is_wanted).map(drop),
-            // Whoever is followed: a map that has it a replica builds it anew as well.
-            None => bucket.rebuild_replica(self.vbid),
+            // By a map in which nobody is followed what is here may be the last of it.
+            None => bucket.rebuild_replica(self.vbid, is_wanted),
         }
     }
 
@@ -64,7 +64,8 @@ impl Rollback {
             }
             // In this order: who hears of it may ask for the stream.
             reserved.end_rollback(vbid);
-            ended(result.is_ok());
+            // One that was told by a node which is to be followed no more need not hurry.
+            ended(result.is_ok() && reserved.has_leader(vbid, told_by.as_deref()));
         };
         if pool.add(bucket.task_owner(), TaskKind::AuxIo, work).is_err() {
             // The bucket closes: there are no more streams soon.

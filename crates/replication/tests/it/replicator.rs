@@ -274,6 +274,14 @@ fn hold_files_up(node: &Node) -> mpsc::Sender<()> {
     release
 }
 
+/// Waits until what has waited for files is done.
+fn wait_for_files(node: &Node) {
+    let (tell, told) = mpsc::channel();
+    let say = move || tell.send(()).unwrap();
+    node.pool.add(node.bucket.task_owner(), TaskKind::AuxIo, say).unwrap();
+    told.recv_timeout(PATIENCE).unwrap();
+}
+
 #[test]
 fn other_streams_go_on_while_a_replica_goes_back() {
     let node = Node::start();
@@ -310,10 +318,7 @@ fn a_replica_does_not_go_back_because_of_a_node_that_it_follows_no_more() {
     node.following.follow(Vec::new()).wait();
     wait_for(bucket, Vbid(0), 1);
     release.send(()).unwrap();
-    let (tell, told) = mpsc::channel();
-    let say = move || tell.send(()).unwrap();
-    node.pool.add(bucket.task_owner(), TaskKind::AuxIo, say).unwrap();
-    told.recv_timeout(PATIENCE).unwrap();
+    wait_for_files(&node);
     wait_for(bucket, Vbid(0), 1);
     node.stop();
 }
@@ -391,6 +396,30 @@ fn a_damaged_replica_is_built_anew_from_its_active_without_any_person() {
             node.stop();
         }
     }
+}
+
+#[test]
+fn a_damaged_replica_is_not_built_anew_because_of_a_node_that_it_follows_no_more() {
+    let node = Node::open(Arc::new(tempfile::tempdir().unwrap()), config(), 1);
+    let listener = network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
+    let vbids = [Vbid(0), Vbid(1)];
+    let (producer, _) = node.follow(vbids, &listener);
+    node.stop();
+    let directory = Arc::clone(&node.directory);
+    drop((node, producer));
+    overwrite_file(&directory);
+    let node = Node::open(directory, config(), 1);
+    let release = hold_files_up(&node);
+    node.begin_following(vbids, &listener);
+    assert_eq!(Producer::accept(&listener).next_request().vbid, Vbid(1));
+    wait_until("it is to begin anew", || node.pool.queued_count(TaskKind::AuxIo) > 0);
+    // By the next map the node is gone, and what is here may be the last of it.
+    node.following.follow(Vec::new()).wait();
+    release.send(()).unwrap();
+    wait_for_files(&node);
+    assert_eq!(node.bucket.damaged_vbuckets()[0].kind, DamageKind::OutOfService);
+    assert_eq!(set_aside_count(&node.directory), 0);
+    node.stop();
 }
 
 /// The loop had been kept from looking for so long that it took the node for silent, whose messages
