@@ -71,6 +71,11 @@ pub trait NodeView: Send + Sync {
     /// could; what is left is pending. Has a thread of its own and may take seconds.
     fn carry_out(&self, plan: &str, is_trial: bool) -> Result<(), CarryOutError>;
 
+    /// Why nobody may rest on the plan that is carried out yet.
+    fn unsettled(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Whether something is left of a bucket that was deleted less than `age` ago.
     fn has_leaving_buckets(&self, age: Duration) -> bool;
 

@@ -24,7 +24,8 @@ pub trait Members {
     /// Has a member carry out a map, if it runs.
     ///
     /// # Errors
-    /// It has not said that it has.
+    /// It has not said that it has; or it is not settled ([`crate::Membership::unsettled`]), so
+    /// that it may follow still, or again behind a crash, whom the map before says.
     fn hand_over(&self, plan: &ClusterPlan, member: usize) -> anyhow::Result<()>;
 
     /// The copies that a member has of a bucket.

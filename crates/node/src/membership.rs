@@ -76,6 +76,11 @@ pub enum CarriedOut {
     Refused(String),
 }
 
+/// Why a plan that is carried out is not settled.
+const UNREMEMBERED: &str = "its disk does not take the map, so that after a crash it goes on with \
+                            the map before";
+const UNHEARD: &str = "its replicator has not heard yet whom it is to follow";
+
 /// A node's membership.
 pub struct Membership {
     identity: Identity,
@@ -102,6 +107,8 @@ pub struct Membership {
     own_setup: Mutex<OwnSetup>,
     /// Whether the plan is not remembered yet: the disk did not take it.
     is_unremembered: AtomicBool,
+    /// Who has been told whom to follow by the plan, and has not heard it yet.
+    unheard: Mutex<Vec<Told>>,
     retries: retry::Retries,
     server: OnceLock<Arc<Server>>,
     replicator: OnceLock<Arc<Replicator>>,
@@ -149,6 +156,7 @@ impl Membership {
             own_setup_file,
             own_setup: Mutex::new(own_setup),
             is_unremembered: AtomicBool::new(false),
+            unheard: Mutex::default(),
             retries: retry::Retries::new(clock),
             server: OnceLock::new(),
             replicator: OnceLock::new(),
@@ -222,6 +230,15 @@ impl Membership {
         self.member(bucket).map_or_else(Vec::new, |member| member.pending())
     }
 
+    /// Why nobody may rest on the plan yet, though the node has carried it out: for a failover this
+    /// node is one that was not told. Nothing, usually.
+    pub fn unsettled(&self) -> Vec<&'static str> {
+        let mut unheard = self.lock_unheard();
+        unheard.retain(|told| !told.is_heard());
+        let reasons = [(self.is_unremembered(), UNREMEMBERED), (!unheard.is_empty(), UNHEARD)];
+        reasons.into_iter().filter_map(|(is_so, reason)| is_so.then_some(reason)).collect()
+    }
+
     /// This node's place in a plan; `None` if it has none.
     pub fn this_node_in(&self, plan: &ClusterPlan) -> Option<usize> {
         plan.index_of(&self.identity.name)
@@ -269,6 +286,8 @@ impl Membership {
             // Before anything is made: it says which of the missing buckets may begin empty.
             self.note_unmade(&steps, plan, &current);
             self.remember(plan);
+        } else if self.is_unremembered() {
+            self.remember(plan);
         }
         // Nobody may take a place that a newer map has given away: the answer above said so.
         assert!(is_first || plan.revision >= current.revision, "maps only become newer");
@@ -289,7 +308,8 @@ impl Membership {
             left.push((member, pending));
         }
         // Nor does anything come from it any more.
-        told.into_iter().for_each(Told::wait);
+        told.retain(|told| !told.wait());
+        *self.lock_unheard() = told;
         let pending_count: usize = left.iter().map(|(_, pending)| pending.len()).sum();
         // Behind the roles: clients are sent to vBuckets that are active already.
         *self.lock_plan() = plan.clone();
@@ -553,6 +573,10 @@ impl Membership {
             map.name = name;
         }
         map
+    }
+
+    fn lock_unheard(&self) -> MutexGuard<'_, Vec<Told>> {
+        self.unheard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_plan(&self) -> MutexGuard<'_, ClusterPlan> {

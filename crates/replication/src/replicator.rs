@@ -10,7 +10,7 @@ mod peer_addresses;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ impl BucketReplicator {
     pub fn follow(&self, wanted: Vec<Follow>) -> Told {
         self.heed(&wanted);
         let (is_taken, taken) = mpsc::channel();
-        let wanted = Some(Wanted { follows: wanted, is_taken });
+        let wanted = Some(Wanted { follows: wanted, are_taken: vec![is_taken] });
         self.inbox.put(BucketNews { wanted, ..BucketNews::default() });
         Told(self.has_threads.then_some(taken))
     }
@@ -112,13 +112,40 @@ impl BucketReplicator {
 }
 
 impl Told {
-    /// Waits until what is not to be followed any more brings nothing. For a turn of the loop, and
-    /// not for ever where that has ended; without threads for nothing, as it would not come.
-    pub fn wait(self) {
-        // Nothing is sent: the loop lets go of its end.
-        let waited = self.0.map(|taken| taken.recv_timeout(TURN_TIME_MAX));
-        if waited == Some(Err(RecvTimeoutError::Timeout)) {
+    /// Waits until what is not to be followed any more brings nothing: whether it is so by now. For
+    /// a turn of the loop, and not for ever where that has ended; without threads for nothing, as
+    /// it would not come.
+    pub fn wait(&self) -> bool {
+        let is_heard = self.wait_at_most(TURN_TIME_MAX);
+        if !is_heard {
             tracing::warn!("the replicator takes long to hear whom it is to follow");
         }
+        is_heard
+    }
+
+    fn wait_at_most(&self, patience: Duration) -> bool {
+        // Nothing is sent: the loop lets go of its end.
+        let waited = self.0.as_ref().map(|taken| taken.recv_timeout(patience));
+        waited != Some(Err(RecvTimeoutError::Timeout))
+    }
+
+    /// Whether what is not to be followed any more brings nothing.
+    pub fn is_heard(&self) -> bool {
+        self.0.as_ref().is_none_or(|taken| taken.try_recv() != Err(TryRecvError::Empty))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_loop_has_not_heard_is_not_heard_however_long_somebody_has_waited() {
+        let (is_taken, taken) = mpsc::channel();
+        let told = Told(Some(taken));
+        assert!(!told.wait_at_most(Duration::ZERO) && !told.is_heard());
+        drop(is_taken);
+        assert!(told.is_heard() && told.wait_at_most(Duration::ZERO));
+        assert!(Told(None).is_heard(), "without threads nobody can wait for it");
     }
 }

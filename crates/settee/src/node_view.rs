@@ -187,6 +187,10 @@ impl NodeView for View {
         }
     }
 
+    fn unsettled(&self) -> Vec<&'static str> {
+        self.membership.unsettled()
+    }
+
     fn has_leaving_buckets(&self, age: Duration) -> bool {
         self.changes.has_leaving(age)
     }

@@ -54,7 +54,10 @@ pub(super) async fn carry_out(
             if waits {
                 wait_for_leaving_buckets(&context).await;
             }
-            return answers::ok(&json!({"pending": pending(&context.view.buckets())}));
+            return answers::ok(&json!({
+                "pending": pending(&context.view.buckets()),
+                "unsettled": context.view.unsettled(),
+            }));
         }
         Err(CarryOutError::Invalid(reason)) => (StatusCode::BAD_REQUEST, reason),
         Err(CarryOutError::NotNow(reason)) => (StatusCode::SERVICE_UNAVAILABLE, reason),

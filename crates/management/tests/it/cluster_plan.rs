@@ -16,8 +16,18 @@ fn a_plan_is_handed_to_the_node_and_shown() {
     let shown = || port.ask("GET", TARGET).json();
     assert_eq!(shown(), json!({"pending": [], "incomplete": [3]}));
     let answer = port.ask_with("PUT", TARGET, r#"{"rev":[1,2]}"#);
-    assert_eq!((answer.status, answer.json()), (200, json!({"pending": []})));
+    assert_eq!((answer.status, answer.json()), (200, json!({"pending": [], "unsettled": []})));
     assert_eq!(shown(), json!({"rev": [1, 2], "pending": [], "incomplete": [3]}));
+}
+
+#[test]
+fn why_nobody_may_rest_on_a_plan_yet_is_said_to_who_hands_it_over() {
+    let port = RestPort::start();
+    port.node.unsettled.lock().unwrap().push("why");
+    let answer = port.ask_with("PUT", TARGET, "{}");
+    assert_eq!((answer.status, &answer.json()["unsettled"]), (200, &json!(["why"])));
+    // Nodes of the version before read what is shown as a plan.
+    assert_eq!(port.ask("GET", TARGET).json().get("unsettled"), None);
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub(crate) struct FakeNode {
     pub(crate) plan: Mutex<String>,
     /// Why it would not.
     pub(crate) plan_error: Mutex<Option<CarryOutError>>,
+    /// Why nobody may rest on it.
+    pub(crate) unsettled: Mutex<Vec<&'static str>>,
     /// The nodes of the cluster.
     pub(crate) nodes: Mutex<Vec<NodeAddress>>,
     /// Which of them it is.
@@ -88,6 +90,7 @@ impl FakeNode {
             buckets: Mutex::new(vec![Arc::new(FakeBucket::named("default"))]),
             plan: Mutex::new("{}".to_owned()),
             plan_error: Mutex::default(),
+            unsettled: Mutex::default(),
             nodes: Mutex::new(vec![address(12_000)]),
             this_node: Mutex::new(Some(0)),
             tls: Mutex::default(),
@@ -217,6 +220,10 @@ impl NodeView for FakeNode {
         *self.revision.lock().unwrap() += 1;
         self.notify.lock().unwrap().as_ref().unwrap()();
         Ok(())
+    }
+
+    fn unsettled(&self) -> Vec<&'static str> {
+        self.unsettled.lock().unwrap().clone()
     }
 
     fn has_leaving_buckets(&self, _: Duration) -> bool {

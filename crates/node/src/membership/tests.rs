@@ -513,9 +513,17 @@ fn a_plan_is_remembered_before_it_is_carried_out_or_as_soon_as_the_disk_takes_it
     let second = plan(2, 2, [[Some(0), Some(1)]; 4]);
     assert_eq!(member.carry_out(&second), CarriedOut::Done);
     assert!(text().contains(r#""rev":[1,1]"#));
+    assert_eq!(member.membership.unsettled(), [UNREMEMBERED], "a crash brings the other one back");
     member.files.set_capacity(1 << 30);
     member.membership.try_again();
     assert!(text().contains(r#""rev":[1,2]"#), "{}", text());
+    assert!(member.membership.unsettled().is_empty());
+    member.files.set_capacity(0);
+    let third = plan(3, 2, [[Some(0), Some(1)]; 4]);
+    assert_eq!(member.carry_out(&third), CarriedOut::Done);
+    member.files.set_capacity(1 << 30);
+    assert_eq!(member.carry_out(&third), CarriedOut::Done);
+    assert!(member.membership.unsettled().is_empty(), "who hands it over again need not wait");
 }
 
 /// Deletes no bucket.

@@ -9,6 +9,7 @@ use anyhow::Context;
 use cluster::{ClusterPlan, PlannedNode};
 use document::VbUuid;
 use node::{COPIES_GROUP, Copies, Members, Replicas, ask_replicas, ask_replicas_behind, copies_of};
+use platform::simulated::{Call, Fault, FaultError};
 use protocol::client::Request;
 use protocol::{Opcode, Status};
 
@@ -33,7 +34,12 @@ impl Members for Manager {
     fn hand_over(&self, plan: &ClusterPlan, member: usize) -> anyhow::Result<()> {
         let cluster = self.cluster.lock();
         match &cluster.machines[cluster.machine_of(member)].running {
-            Some(running) => running.node.carry_out(plan).map_err(anyhow::Error::msg),
+            Some(running) => {
+                running.node.carry_out(plan).map_err(anyhow::Error::msg)?;
+                let unsettled = running.node.membership().unsettled();
+                anyhow::ensure!(unsettled.is_empty(), "{}", unsettled.join("; "));
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -364,6 +370,38 @@ fn a_branch_that_was_given_up_is_not_promoted_unless_somebody_insists() {
     }
     drop((client, manager));
     cluster.lock().power_cut(LOST);
+}
+
+/// Behind a crash it would follow the lost node again, which may serve on where nobody sees it, and
+/// hold what that acknowledges, while somebody else is promoted.
+#[test]
+fn a_replica_whose_disk_does_not_take_the_first_map_keeps_a_failover_from_going_on() {
+    let cluster = Shared(Arc::new(Mutex::new(Cluster::new(1, &BUCKETS[..1], 3))));
+    let mut client = Client::new(&cluster, BUCKETS[0]);
+    let keys = keys_of_lost(&cluster);
+    keys.iter().for_each(|key| client.write_until_durable(key, b"first"));
+    cluster.lock().power_cut(LOST);
+    client.connections.clear();
+    let manager = Manager { cluster: cluster.clone() };
+    let files = cluster.lock().machines[SILENT].files.clone();
+    files.fail(Fault {
+        call: Some(Call::Rename),
+        number: 1,
+        error: FaultError::Io,
+        from_then_on: true,
+    });
+    let refused = manager.give_up(LOST).expect_err("it may follow the lost node again");
+    assert!(format!("{refused:#}").contains("its disk does not take the map"), "{refused:#}");
+    cluster.lock().power_cut(SILENT);
+    files.heal();
+    cluster.lock().start(SILENT);
+    let before = cluster.lock().node(SILENT).membership().plan();
+    assert!(before.index_of("n@10.0.0.1").is_some(), "it follows the lost one again");
+    manager.give_up(LOST).unwrap();
+    keys.iter().for_each(|key| wait_until_read(&mut client, key));
+    client.check();
+    drop((client, manager));
+    [1, SILENT].into_iter().for_each(|index| cluster.lock().power_cut(index));
 }
 
 #[test]

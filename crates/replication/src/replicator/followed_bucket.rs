@@ -114,10 +114,10 @@ impl FollowedBucket {
     /// Does what follows from news. New connections take their tokens from `next_token`.
     pub(super) fn take_news(&mut self, news: BucketNews, next_token: &mut usize, now: Now) {
         // First: the rest of the news goes to the links that follow the vBuckets from now on.
-        if let Some(Wanted { follows, is_taken }) = news.wanted {
+        if let Some(Wanted { follows, are_taken }) = news.wanted {
             self.follow(follows, next_token, now);
-            // Whoever waits for it hears that it is gone.
-            drop(is_taken);
+            // Whoever waits for it hears that they are gone.
+            drop(are_taken);
         }
         self.acknowledge(news.held);
         for vbid in news.damaged {

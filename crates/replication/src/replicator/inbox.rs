@@ -27,8 +27,9 @@ pub(super) struct News {
 /// What is to be followed of a bucket.
 pub(super) struct Wanted {
     pub(super) follows: Vec<Follow>,
-    /// Dropped once the loop follows that, and nothing else.
-    pub(super) is_taken: Sender<()>,
+    /// Dropped once the loop follows that, and nothing else. Among them are those of what was to be
+    /// followed before, and was never looked at.
+    pub(super) are_taken: Vec<Sender<()>>,
 }
 
 /// What has been said of one bucket.
@@ -46,6 +47,13 @@ pub(super) struct BucketNews {
     pub(super) is_resolved: bool,
     /// The bucket goes.
     pub(super) is_leaving: bool,
+}
+
+impl Wanted {
+    fn then(self, newer: Self) -> Self {
+        let are_taken = self.are_taken.into_iter().chain(newer.are_taken).collect();
+        Self { follows: newer.follows, are_taken }
+    }
 }
 
 impl News {
@@ -77,7 +85,10 @@ impl BucketNews {
         }
         self.rolled_back.extend(newer.rolled_back);
         self.damaged.extend(newer.damaged);
-        self.wanted = newer.wanted.or(self.wanted);
+        self.wanted = match (self.wanted, newer.wanted) {
+            (Some(older), Some(newer)) => Some(older.then(newer)),
+            (older, newer) => newer.or(older),
+        };
         self.is_resolved |= newer.is_resolved;
         self.is_leaving |= newer.is_leaving;
         self
@@ -192,7 +203,7 @@ impl StreamObserver for BucketInbox {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::sync::mpsc::{self, TryRecvError};
 
     use platform::network::{Network, Token};
 
@@ -220,7 +231,7 @@ mod tests {
         let inbox = Inbox::new(poll.waker(Token(0)).unwrap());
         let (first, second) = (BucketId(1), BucketId(2));
         let say = |id, name: &str, has_succeeded| {
-            let wanted = Wanted { follows: follow(name), is_taken: mpsc::channel().0 };
+            let wanted = Wanted { follows: follow(name), are_taken: vec![mpsc::channel().0] };
             let (wanted, rolled_back) = (Some(wanted), went_back(has_succeeded));
             let news = BucketNews { wanted, rolled_back, ..BucketNews::default() };
             News { of_buckets: BTreeMap::from([(id, news)]), is_stopping: false }
@@ -241,5 +252,25 @@ mod tests {
         inbox.put_back(say(first, "old", false));
         let wanted = take().remove(&first).unwrap().wanted.unwrap();
         assert_eq!(wanted.follows, follow("old"), "nothing was said since");
+    }
+
+    #[test]
+    fn what_was_to_be_followed_and_never_looked_at_is_heard_with_what_is_newer() {
+        let poll = Network::real().poll().unwrap();
+        let inbox = Inbox::new(poll.waker(Token(0)).unwrap());
+        let say = |name| {
+            let (is_taken, taken) = mpsc::channel();
+            let wanted = Some(Wanted { follows: follow(name), are_taken: vec![is_taken] });
+            let news = BucketNews { wanted, ..BucketNews::default() };
+            let of_buckets = BTreeMap::from([(BucketId(1), news)]);
+            inbox.put(News { of_buckets, is_stopping: false });
+            taken
+        };
+        let both = [say("old"), say("new")];
+        let is_heard =
+            || both.each_ref().map(|it| it.try_recv() == Err(TryRecvError::Disconnected));
+        assert_eq!(is_heard(), [false; 2]);
+        drop(inbox.take());
+        assert_eq!(is_heard(), [true; 2]);
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use cluster::ClusterPlan;
 use serde::Deserialize;
 use ureq::http::Response;
@@ -21,6 +21,10 @@ struct MapAnswer {
     /// The copies that are not whole yet. Only who asks for the map is told.
     #[serde(default)]
     incomplete: Incomplete,
+    /// Why nobody may rest on the map yet. Only who hands it over is told, and not by the version
+    /// before.
+    #[serde(default)]
+    unsettled: Vec<String>,
 }
 
 /// A vBucket that is not yet what the map says.
@@ -55,6 +59,32 @@ pub(super) fn hand_over(
     cluster: &Description,
     patience: Duration,
 ) -> anyhow::Result<Vec<String>> {
+    Ok(in_words(put(plan, member, cluster, patience)?, &[]))
+}
+
+/// The same for a plan on which others rest, whatever becomes of the member. Who may go on with the
+/// plan before has not carried it out.
+pub(super) fn settle(
+    plan: &ClusterPlan,
+    member: &Member,
+    cluster: &Description,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    ensure_settled(&put(plan, member, cluster, patience)?, &member.name)
+}
+
+fn ensure_settled(answer: &MapAnswer, member: &str) -> anyhow::Result<()> {
+    let unsettled = answer.unsettled.join("; ");
+    ensure!(unsettled.is_empty(), "the map has not settled on {member} yet: {unsettled}");
+    Ok(())
+}
+
+fn put(
+    plan: &ClusterPlan,
+    member: &Member,
+    cluster: &Description,
+    patience: Duration,
+) -> anyhow::Result<MapAnswer> {
     let asked = PeerAgent::new(&member.planned().address, cluster.connector(), patience)?;
     let request = asked.agent.put(asked.url(MAP_PATH)).content_type("application/json");
     let who = authorization(&cluster.user, &cluster.password);
@@ -65,7 +95,7 @@ pub(super) fn hand_over(
         let reason = answer.body_mut().read_to_string().unwrap_or_default();
         bail!("{} refuses the map: {} {reason}", member.name, answer.status());
     }
-    what_is_left(answer, &[])
+    parsed(answer)
 }
 
 /// What of the map that it has is left, and which copies are not whole yet, in words: of these
@@ -81,15 +111,11 @@ pub(super) fn pending(
     let who = authorization(&cluster.user, &cluster.password);
     let answer = request.header("Authorization", who).call();
     let answer = answer.with_context(|| format!("{} does not answer", member.name))?;
-    what_is_left(answer, buckets)
+    Ok(in_words(parsed(answer)?, buckets))
 }
 
-fn what_is_left(
-    mut answer: Response<ureq::Body>,
-    buckets: &[String],
-) -> anyhow::Result<Vec<String>> {
-    let answer = serde_json::from_str(&answer.body_mut().read_to_string()?)?;
-    Ok(in_words(answer, buckets))
+fn parsed(mut answer: Response<ureq::Body>) -> anyhow::Result<MapAnswer> {
+    Ok(serde_json::from_str(&answer.body_mut().read_to_string()?)?)
 }
 
 /// vBuckets of one bucket or several as people list them.
@@ -155,6 +181,15 @@ mod tests {
     fn lines(answer: &str, buckets: &[&str]) -> Vec<String> {
         let buckets: Vec<String> = buckets.iter().map(|name| (*name).to_owned()).collect();
         in_words(serde_json::from_str(answer).unwrap(), &buckets)
+    }
+
+    #[test]
+    fn who_says_why_nobody_may_rest_on_a_map_has_not_settled() {
+        let settled = |answer| ensure_settled(&serde_json::from_str(answer).unwrap(), "n_1");
+        settled(r#"{"pending": [], "unsettled": []}"#).unwrap();
+        settled(r#"{"pending": []}"#).unwrap();
+        let why = settled(r#"{"pending": [], "unsettled": ["a", "b"]}"#).unwrap_err().to_string();
+        assert_eq!(why, "the map has not settled on n_1 yet: a; b");
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Members for GivingUp<'_> {
         let Supervisor { cluster, processes, .. } = self.supervisor;
         let index = self.supervisor.index_of(member)?;
         if processes[index].doing() == Doing::Runs {
-            member_port::hand_over(plan, &cluster.nodes[index], cluster, CARRY_OUT_TIME_MAX)?;
+            member_port::settle(plan, &cluster.nodes[index], cluster, CARRY_OUT_TIME_MAX)?;
         }
         Ok(())
     }
