@@ -28,10 +28,11 @@ pub trait Members {
     /// that it may follow still, or again behind a crash, whom the map before says.
     fn hand_over(&self, plan: &ClusterPlan, member: usize) -> anyhow::Result<()>;
 
-    /// The copies that a member has of a bucket.
+    /// The copies that a member has of a bucket of the map: not of another one of its name, where
+    /// the map says its identity.
     ///
     /// # Errors
-    /// It does not say; the text names it.
+    /// It does not say, or has another one; the text names it.
     fn copies(&self, bucket: &str, member: usize) -> anyhow::Result<Copies>;
 }
 

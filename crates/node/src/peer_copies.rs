@@ -71,15 +71,15 @@ pub trait Peers: Send + Sync {
     /// when that takes too long; in a world without threads, at once.
     ///
     /// # Errors
-    /// There is no answer, which the caller may ask for again.
+    /// There is no answer, which the caller may ask for again; or the node has another bucket than
+    /// the one of [`PeerLogin::bucket_uuid`].
     fn copies(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Copies>;
 
     /// Gives a node `ours`, the manifest of the bucket as JSON, if it has an older one. Returns
     /// what it had, in one of the forms of a manifest.
     ///
     /// # Errors
-    /// As [`Peers::copies`]; or the node has another manifest of that uid, or another bucket than
-    /// the one of [`PeerLogin::bucket_uuid`].
+    /// As [`Peers::copies`]; or the node has another manifest of that uid.
     fn exchange_manifest(
         &self,
         node: &NodeAddress,
@@ -278,12 +278,15 @@ pub(crate) fn exchanging(peers: Arc<dyn Peers>, login: NodeLogin) -> ExchangeMan
     })
 }
 
-/// Asks a node for its copies of the bucket of that name.
-pub(crate) type AskPeer = Box<dyn Fn(&NodeAddress, &str) -> anyhow::Result<Copies> + Send + Sync>;
+/// Asks a node for its copies of the bucket of that name, and of that identity if there is one.
+pub(crate) type AskPeer =
+    Box<dyn Fn(&NodeAddress, (&str, Option<Uuid>)) -> anyhow::Result<Copies> + Send + Sync>;
 
 /// How a node asks the others.
 pub(crate) fn asking(peers: Arc<dyn Peers>, login: NodeLogin) -> AskPeer {
-    Box::new(move |node, bucket| peers.copies(node, &login.of_bucket(bucket)))
+    Box::new(move |node, (bucket, bucket_uuid)| {
+        peers.copies(node, &PeerLogin { bucket_uuid, ..login.of_bucket(bucket) })
+    })
 }
 
 /// The copies that a node tells in [`COPIES_GROUP`], in lines like `vb_17:high_seqno 5`.

@@ -25,7 +25,7 @@ pub(crate) struct RealPeers {
 
 impl Peers for RealPeers {
     fn copies(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Copies> {
-        Ok(copies_of(&self.statistics(node, login, COPIES_GROUP)?))
+        Ok(copies_of(&self.connect_to_meant(node, login)?.statistics(COPIES_GROUP)?))
     }
 
     fn exchange_manifest(
@@ -34,12 +34,7 @@ impl Peers for RealPeers {
         login: &PeerLogin,
         ours: &str,
     ) -> anyhow::Result<String> {
-        let mut connection = self.connect(node, login)?;
-        if let Some(meant) = login.bucket_uuid {
-            let map = connection.call(&Request::new(Opcode::GetClusterConfig))?;
-            let is_meant = uuid_told_by(map.value()) == Some(meant);
-            ensure!(is_meant, "the node has another bucket of that name");
-        }
+        let mut connection = self.connect_to_meant(node, login)?;
         let theirs = connection.call(&Request::new(Opcode::CollectionsGetManifest))?;
         let theirs = String::from_utf8(theirs.value().to_vec())?;
         if uid_of(&theirs)? < uid_of(ours)? {
@@ -191,6 +186,21 @@ impl RealPeers {
         Ok(self.connect(node, login)?.statistics(group)?)
     }
 
+    /// A connection to the bucket that is meant, where that is said, and to no other of its name.
+    fn connect_to_meant(
+        &self,
+        node: &NodeAddress,
+        login: &PeerLogin,
+    ) -> anyhow::Result<Connection> {
+        let mut connection = self.connect(node, login)?;
+        if let Some(meant) = login.bucket_uuid {
+            let map = connection.call(&Request::new(Opcode::GetClusterConfig))?;
+            let is_meant = uuid_told_by(map.value()) == Some(meant);
+            ensure!(is_meant, "the node has another bucket of that name");
+        }
+        Ok(connection)
+    }
+
     fn connect(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Connection> {
         let mut options = ConnectionOptions::new("settee");
         options.login = Some(Login::new(login.user.clone(), login.password.clone()));
@@ -223,7 +233,11 @@ fn uid_of(manifest: &str) -> anyhow::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use node::{BucketSettings, Node, NodeConfig};
+
     use super::*;
+    use crate::real_world::real_world;
+    use crate::setting_values::NetworkLoop;
 
     #[test]
     fn a_map_of_a_bucket_tells_which_one_it_is() {
@@ -233,6 +247,43 @@ mod tests {
         for other in [&b""[..], br#"{"rev":1}"#, br#"{"uuid":7}"#, br#"{"uuid":"x"}"#] {
             assert_eq!(uuid_told_by(other), None);
         }
+    }
+
+    #[test]
+    fn a_node_says_how_far_the_copies_of_the_bucket_are_that_is_meant_and_of_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let bucket = BucketSettings {
+            name: "travel".to_owned(),
+            vbuckets: Some(4),
+            memory_quota_bytes: 64 << 20,
+            journal_size_bytes: 64 << 20,
+            ..BucketSettings::default()
+        };
+        let config = NodeConfig {
+            data_dir: directory.path().join("data"),
+            port: 0,
+            password: Some("password".into()),
+            threads: 1,
+            buckets: vec![bucket],
+            ..NodeConfig::default()
+        };
+        let world = real_world(config.pool_options(), NetworkLoop::Epoll).unwrap();
+        let (user, peers) = (config.user.clone(), RealPeers { patience: CARRY_OUT_TIME_MAX });
+        let node = Node::start(world, config, 8091).unwrap();
+        assert!(node.wait_until_serving(CARRY_OUT_TIME_MAX));
+        let address = node.membership().cluster_map().this_address;
+        let own = node.membership().bucket_map("travel").unwrap().uuid;
+        let copies = |bucket_uuid| {
+            let (user, password) = (user.clone(), "password".to_owned());
+            let bucket = "travel".to_owned();
+            let login = PeerLogin { user, password, bucket, bucket_uuid, connector: None };
+            peers.copies(&address, &login)
+        };
+        assert_eq!(copies(None).unwrap().len(), 4);
+        assert_eq!(copies(Some(own)).unwrap().len(), 4);
+        let another = copies(Some(own.derived("another"))).unwrap_err().to_string();
+        assert!(another.contains("another bucket of that name"), "{another}");
+        node.stop().unwrap();
     }
 
     #[test]

@@ -154,7 +154,8 @@ impl Membership {
         if let (Some(node), Some(ask)) = (node, ask)
             && self.this_node_in(plan) != Some(member)
         {
-            let asked = ask(&node.address, bucket);
+            let uuid = plan.buckets.get(bucket).and_then(|planned| planned.uuid);
+            let asked = ask(&node.address, (bucket, uuid));
             return asked.map_err(|error| error.context(format!("{} does not say", node.name)));
         }
         let mut copies = Copies::new();

@@ -481,6 +481,24 @@ fn an_ephemeral_vbucket_begins_empty_where_nobody_holds_anything_or_a_map_says_s
 }
 
 #[test]
+fn others_are_asked_about_the_bucket_of_the_plan_and_no_other_of_its_name() {
+    let mut first = plan(2, 2, [[Some(0), Some(1)]; 4]);
+    let uuid = Some(Uuid::random(&Entropy::simulated(2)));
+    first.buckets.get_mut(BUCKET).unwrap().uuid = uuid;
+    let member = Member::of_type(SimulatedFiles::new(), BucketType::Ephemeral);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let asking = Arc::clone(&asked);
+    member.membership.ask_with(Box::new(move |_, (name, uuid)| {
+        asking.lock().unwrap().push((name.to_owned(), uuid));
+        anyhow::bail!("the node has another bucket of that name")
+    }));
+    assert_eq!(member.carry_out(&first), CarriedOut::Done);
+    member.membership.try_again();
+    assert_eq!(*asked.lock().unwrap(), [(BUCKET.to_owned(), uuid)]);
+    assert_eq!(member.states(), [DEAD; 4], "nobody has said that it holds nothing");
+}
+
+#[test]
 fn a_vbucket_whose_disk_was_lost_does_not_begin_empty_while_others_may_hold_its_documents() {
     let (zero, one) = (Some(0), Some(1));
     let first = plan(2, 2, [[zero, one], [zero, one], [one, zero], [zero, None]]);

@@ -129,7 +129,7 @@ impl BucketMember {
         let members = self.lock_waiting().to_be_asked(bucket, this);
         let node = |member: usize| Some((member, plan.nodes.get(member)?));
         let answer = |(member, node): (usize, &PlannedNode)| {
-            let answer = silent.ask(node, || ask(&node.address, self.name()));
+            let answer = silent.ask(node, || ask(&node.address, (self.name(), bucket.uuid)));
             (member, answer.map_err(|error| format!("{error:#}")))
         };
         members.into_iter().filter_map(node).map(answer).collect()

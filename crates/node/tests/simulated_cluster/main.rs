@@ -24,8 +24,8 @@ use cluster::{BucketPlan, ClusterPlan, PlannedNode, Revision, StorageFigures, Uu
 use document::DurabilityLevel;
 use executor::DeterministicPool;
 use node::{
-    BucketSettings, CarriedOut, Copies, Held, Introduction, Membership, Node, NodeBuckets,
-    NodeConfig, OfferPurpose, PeerLogin, PeerRefusal, Peers, PlanOffer, World,
+    BucketSettings, CarriedOut, Copies, Held, Introduction, Membership, Node, NodeBucket,
+    NodeBuckets, NodeConfig, OfferPurpose, PeerLogin, PeerRefusal, Peers, PlanOffer, World,
 };
 use platform::network::{Network, Stream};
 use platform::simulated::{SimulatedFiles, SimulatedNetwork};
@@ -93,6 +93,18 @@ impl Others {
     fn find(&self, host: &str) -> anyhow::Result<(Arc<NodeBuckets>, Arc<Membership>)> {
         self.0.lock().unwrap().nodes.get(host).cloned().context("it has no power")
     }
+
+    /// The bucket that is meant, and no other one of its name.
+    fn find_meant(
+        &self,
+        node: &cluster::NodeAddress,
+        login: &PeerLogin,
+    ) -> anyhow::Result<NodeBucket> {
+        let (buckets, membership) = self.find(&node.host)?;
+        let told = membership.bucket_map(&login.bucket).map(|map| map.uuid);
+        anyhow::ensure!(login.bucket_uuid.is_none_or(|meant| told == Some(meant)), "another one");
+        buckets.get(&login.bucket).context("it has no such bucket")
+    }
 }
 
 impl Peers for Others {
@@ -102,10 +114,7 @@ impl Peers for Others {
         login: &PeerLogin,
         ours: &str,
     ) -> anyhow::Result<String> {
-        let (buckets, membership) = self.find(&node.host)?;
-        let bucket = buckets.get(&login.bucket).context("it has no such bucket")?;
-        let told = membership.bucket_map(&login.bucket).map(|map| map.uuid);
-        anyhow::ensure!(login.bucket_uuid.is_none_or(|meant| told == Some(meant)), "another one");
+        let bucket = self.find_meant(node, login)?;
         let theirs = bucket.bucket().manifest();
         let ours = manifest_json::decode(ours.as_bytes()).map_err(anyhow::Error::msg)?;
         if theirs.uid < ours.uid {
@@ -139,8 +148,7 @@ impl Peers for Others {
     }
 
     fn copies(&self, node: &cluster::NodeAddress, login: &PeerLogin) -> anyhow::Result<Copies> {
-        let (buckets, _) = self.find(&node.host)?;
-        let bucket = buckets.get(&login.bucket).context("it has no such bucket")?;
+        let bucket = self.find_meant(node, login)?;
         let mut copies = Copies::new();
         bucket.bucket().for_each_vbucket(|vbid, vbucket| {
             let (high_seqno, entries) = (vbucket.high_seqno().0, vbucket.failover_entries());

@@ -263,7 +263,8 @@ impl Supervisor {
             user: self.cluster.user.clone(),
             password: self.cluster.password.clone(),
             bucket: bucket.to_owned(),
-            bucket_uuid: None,
+            // Who was away when a bucket was deleted has that one still.
+            bucket_uuid: self.plan.buckets.get(bucket).and_then(|planned| planned.uuid),
             connector: self.cluster.connector.clone(),
         }
     }
