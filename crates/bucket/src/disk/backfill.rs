@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use document::{CollectionId, Item, Map, Seqno, Vbid};
+use document::{CollectionId, Item, Map, Seqno, Vbid, VbucketState};
 use storage::{FileView, StorageError};
 use vbucket::{ItemAction, Vbucket, VisitPosition};
 
@@ -103,6 +103,11 @@ impl Bucket {
         // this ends in comes behind, announced by the same marker.
         self.with_vbucket(vbid, |vbucket| {
             facts.purge = facts.purge.max(vbucket.stream_purge_seqno());
+            // Of a snapshot within which it was promoted nothing more comes, whatever the file says
+            // until the next flush: a replica would wait for that, with durable writes in it.
+            if vbucket.state() == VbucketState::Active {
+                facts.snapshot_end = facts.high;
+            }
         });
         let source = match order {
             BackfillOrder::BySeqno => Source::File(view, after.next()),

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use bucket::{Backfill, BackfillOrder, BucketConfig, BucketType, CompactionOrder};
-use document::{Operation, Seqno, Vbid, VbucketState};
+use document::{Operation, Seqno, VbUuid, Vbid, VbucketState};
 use platform::Random;
 use vbucket::eviction::EvictionPolicy;
-use vbucket::{ReceivedSnapshot, StreamStart};
+use vbucket::{ReceivedSnapshot, RoleChange, StreamStart};
 
 use crate::prepares::{self, announce, begin, receive};
 use crate::support::{Machine, config, files_config, key};
@@ -131,6 +131,26 @@ fn documents_of_a_replica_that_evicts_them_whole_are_counted_as_the_file_has_the
             });
             assert_eq!(count, alive.len(), "round {round}");
         }
+    }
+}
+
+#[test]
+fn a_vbucket_promoted_within_a_snapshot_announces_its_own_end_before_its_file_knows() {
+    for config in [config(), files_config()] {
+        let mut machine = Machine::with(config);
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+        begin(&machine.bucket);
+        announce(&machine.bucket, snapshot(0));
+        receive(&machine.bucket, "5", 5, Operation::Mutation, false);
+        machine.run();
+        assert_eq!(begin_backfill(&machine).unwrap().facts().snapshot_end, Seqno(10));
+        machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
+            let (state, fresh_uuid) = (VbucketState::Active, VbUuid(9));
+            let change = RoleChange { state, topology: None, is_takeover: false, fresh_uuid };
+            vbucket.change_role(change, now, effects);
+        });
+        let facts = begin_backfill(&machine).unwrap().facts();
+        assert_eq!((facts.high, facts.snapshot_end), (Seqno(5), Seqno(5)));
     }
 }
 
