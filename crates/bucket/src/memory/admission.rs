@@ -79,10 +79,16 @@ impl Bucket {
             && checkpoints != CheckpointState::Full
     }
 
-    /// Whether there is memory for a stream that has to read a file. Sees to it that there will be.
-    pub fn has_room_to_backfill(&self) -> bool {
+    /// Whether there is memory for a stream that has to read a file, beside `unsent_bytes` that
+    /// were read for streams and not sent. Sees to it that there will be.
+    ///
+    /// Those count here alone: if they kept writes out, two nodes that send to each other could
+    /// each wait for the other to take what it has read.
+    pub fn has_room_to_backfill(&self, unsent_bytes: u64) -> bool {
         let core = &self.0;
-        core.page_if_full() < core.memory.limits.backfill_bytes_max()
+        // What is read of a bucket without files is what its memory holds, and counts there.
+        let beside = if core.has_files() { unsent_bytes } else { 0 };
+        core.page_if_full() + beside < core.memory.limits.backfill_bytes_max()
     }
 
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory, of a document or of

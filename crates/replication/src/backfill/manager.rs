@@ -37,6 +37,12 @@ const RUN_DURATION_MAX: Duration = Duration::from_millis(25);
 #[derive(Default)]
 pub(crate) struct UnsentOfAll(AtomicU64);
 
+impl UnsentOfAll {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// What a connection wants to be read.
 pub(crate) struct Backfills {
     bucket: Bucket,

@@ -117,7 +117,7 @@ impl Producer {
         }
         let is_replica = self.settings.is_sync_replication();
         let node = self.settings.consumer_name.as_deref().filter(|_| is_replica);
-        let has_room = self.bucket.has_room_to_backfill();
+        let has_room = self.bucket.has_room_to_backfill(self.hub.unsent().bytes());
         let tenure = self.settings.cursor_tenure();
         let has_files = self.bucket.bucket_type() != BucketType::Ephemeral;
         let asker = Asker { cursor_name: &cursor_name, tenure, node, has_room, has_files };

@@ -1,7 +1,7 @@
 //! What connections have read from files while nobody takes it.
 
 use bucket::BucketConfig;
-use protocol::Feature;
+use protocol::{Feature, Status};
 use replication::Answer;
 
 use crate::consumer::Consumer;
@@ -10,6 +10,17 @@ use crate::support::{Machine, VBID, config};
 const QUOTA_BYTES: u64 = 64 << 20;
 static VALUE: [u8; 120_000] = [7; 120_000];
 const DOCUMENT_COUNT: usize = 250;
+
+/// A bucket that has everything in its file.
+fn filled(document_count: usize) -> Machine {
+    let config = BucketConfig { memory_quota_bytes: QUOTA_BYTES, ..config() };
+    let mut machine = Machine::with(config);
+    for number in 0..document_count {
+        machine.set(&format!("key{number}"), &VALUE);
+        machine.run();
+    }
+    machine
+}
 
 fn begun(machine: &Machine, name: &str) -> Consumer {
     let mut consumer = Consumer::open(machine, name, 0x25, &[Feature::Collections]);
@@ -23,12 +34,7 @@ fn unsent(machine: &Machine) -> Vec<u64> {
 
 #[test]
 fn connections_that_take_nothing_hold_a_part_of_the_quota_together() {
-    let config = BucketConfig { memory_quota_bytes: QUOTA_BYTES, ..config() };
-    let mut machine = Machine::with(config);
-    for number in 0..DOCUMENT_COUNT {
-        machine.set(&format!("key{number}"), &VALUE);
-        machine.run();
-    }
+    let mut machine = filled(DOCUMENT_COUNT);
     let mut consumers: Vec<Consumer> =
         (0..10).map(|number| begun(&machine, &format!("consumer{number}"))).collect();
     machine.run();
@@ -47,4 +53,18 @@ fn connections_that_take_nothing_hold_a_part_of_the_quota_together() {
     machine.run();
     let held = unsent(&machine);
     assert!(held[0] > QUOTA_BYTES / 10, "what the others held is given back: {held:?}");
+}
+
+#[test]
+fn what_is_read_ahead_is_no_room_for_another_stream_that_reads_a_file() {
+    let mut machine = filled(DOCUMENT_COUNT);
+    let first = begun(&machine, "first");
+    machine.run();
+    assert!(unsent(&machine)[0] > QUOTA_BYTES / 10);
+    let _held = machine.hold_memory(QUOTA_BYTES / 20);
+    let mut second = Consumer::open(&machine, "second", 0x25, &[Feature::Collections]);
+    let refused = second.resume(&machine, VBID, u64::MAX);
+    assert!(matches!(refused, Answer::Fail(Status::Enomem, _)), "{refused:?}");
+    drop(first);
+    assert!(matches!(second.resume(&machine, VBID, u64::MAX), Answer::Value(_)));
 }

@@ -343,7 +343,7 @@ fn fill_memory(machine: &Machine) {
         vbucket.receive_snapshot(snapshot, effects).unwrap();
     });
     let mut seqno = 1;
-    while machine.bucket.has_room_to_backfill() {
+    while machine.bucket.has_room_to_backfill(0) {
         act(&mut |vbucket, effects| {
             let (key, value) = (key(&seqno.to_string()), vec![7; 100_000]);
             let builder = ItemBuilder::new(key.as_key(), ItemMeta::default(), &value);

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use bucket::{ApplyConfig, Attempted, Bucket, BucketConfig, Completion, Completions, Incoming};
 use bucket::{Persistence, PersistenceMode, Refused, Session, Surroundings, Write};
-use document::{DurabilityLevel, KeyBuf, Seqno, Vbid};
+use document::{Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, KeyBuf, RevSeqno, Seqno, Vbid};
 use executor::DeterministicPool;
+use platform::accounts::AccountId;
 use platform::simulated::SimulatedFiles;
 use platform::{Clock, Entropy, Files, WallTime};
 use replication::Hub;
-use vbucket::{SyncWriteEnd, SyncWriteRequest, Waiter, WriteCondition, Written};
+use vbucket::{ItemAction, SyncWriteEnd, SyncWriteRequest, VisitPosition};
+use vbucket::{Waiter, WriteCondition, Written};
 
 pub(crate) const VBID: Vbid = Vbid(0);
 /// Longer than a flush is deferred.
@@ -170,6 +172,27 @@ impl Machine {
         let (key, condition) = (key(name), WriteCondition::default());
         let deleted = self.bucket.delete(&mut self.session, VBID, key.as_key(), condition);
         deleted.ok().and_then(Attempted::answer)?.done().map(|mutation| mutation.seqno)
+    }
+
+    /// Memory that the bucket has given and nobody gives back, until there is none for a backfill
+    /// beside `unsent_bytes`.
+    pub(crate) fn hold_memory(&self, unsent_bytes: u64) -> Vec<Item> {
+        let mut account = AccountId::NOBODY;
+        self.bucket.on_vbucket(VBID, |vbucket, _, effects| {
+            let look = |item: &Item| {
+                account = item.account();
+                ItemAction::Keep
+            };
+            vbucket.visit_items(VisitPosition::default(), usize::MAX, look, effects);
+        });
+        assert_ne!(account, AccountId::NOBODY, "there are documents");
+        let (name, value) = (key("held"), vec![7; 100_000]);
+        let mut held = Vec::new();
+        while self.bucket.has_room_to_backfill(unsent_bytes) {
+            let builder = ItemBuilder::new(name.as_key(), ItemMeta::default(), &value);
+            held.push(builder.charged_to(account).finish(Cas(1), Seqno(1), RevSeqno(1)));
+        }
+        held
     }
 
     pub(crate) fn high_seqno(&self) -> Seqno {
