@@ -22,7 +22,7 @@ const UNSENT_BYTES_MAX: u64 = 20 << 20;
 /// Part of the bucket's quota that all its connections together may have read and not sent. Of each
 /// there may be a portion beside that, so that all go on.
 const UNSENT_QUOTA_DIVISOR: u64 = 10;
-/// How often a connection looks whether others have sent.
+/// How often a connection looks whether others have sent, or memory has become free.
 const CROWD_LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// How often files are looked at that are being written, where nothing else is to be read.
 const BUSY_LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -126,7 +126,8 @@ impl Backfills {
         // Crowded out, it waits for one of these.
         let of_all_max = self.unsent_of_all_max();
         let has_room = of_all < of_all_max && of_all + bytes >= of_all_max;
-        let has_nothing = before == bytes && of_all >= of_all_max;
+        let is_crowded = || of_all >= of_all_max || !self.bucket.has_room_to_backfill(of_all);
+        let has_nothing = before == bytes && is_crowded();
         if is_low || has_room || has_nothing {
             self.wake();
         }
@@ -151,11 +152,14 @@ impl Backfills {
         self.bucket.memory_quota_bytes() / UNSENT_QUOTA_DIVISOR
     }
 
-    /// Whether all connections together have read so much that this one is to wait, and has what to
-    /// send meanwhile.
+    /// Whether this one is to wait, and has what to send meanwhile: all connections together have
+    /// read so much, or memory is short. Without that it reads a portion all the same, so that who
+    /// sends never waits for memory that others hold.
     fn is_crowded_out(&self) -> bool {
-        self.producer.backfill_bytes().load(Ordering::Acquire) > 0
-            && self.unsent_of_all.0.load(Ordering::Acquire) >= self.unsent_of_all_max()
+        let of_all = self.unsent_of_all.bytes();
+        let is_crowded =
+            || of_all >= self.unsent_of_all_max() || !self.bucket.has_room_to_backfill(of_all);
+        self.producer.backfill_bytes().load(Ordering::Acquire) > 0 && is_crowded()
     }
 
     /// Ends everything: the connection is gone.

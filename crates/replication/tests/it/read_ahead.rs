@@ -68,3 +68,19 @@ fn what_is_read_ahead_is_no_room_for_another_stream_that_reads_a_file() {
     drop(first);
     assert!(matches!(second.resume(&machine, VBID, u64::MAX), Answer::Value(_)));
 }
+
+#[test]
+fn a_stream_goes_on_a_portion_at_a_time_while_memory_is_short() {
+    let mut machine = filled(50);
+    let _most = machine.hold_memory(0);
+    // What can be evicted is.
+    machine.run();
+    let mut consumer = begun(&machine, "consumer");
+    let _rest = machine.hold_memory(0);
+    machine.run();
+    let held = unsent(&machine)[0];
+    assert!(held > 0 && held < 400_000, "one portion: {held}");
+    consumer.take_all(&mut machine);
+    assert_eq!(consumer.streams[&VBID].documents.len(), 50);
+    assert!(!machine.bucket.has_room_to_backfill(0), "memory is short all the time");
+}
