@@ -219,9 +219,8 @@ impl Consumer {
 
     /// What comes next: opcode and opaque of each message, for at most so many bytes.
     pub(crate) fn take_heads(&mut self, machine: &Machine, bytes_max: usize) -> Vec<(Opcode, u32)> {
-        let mut room = Room { bytes: Vec::new(), bytes_max };
-        self.producer.step(&mut room, machine.clock.now());
-        let (mut bytes, mut heads) = (room.bytes.as_slice(), Vec::new());
+        let taken = self.take_bytes(machine, bytes_max);
+        let (mut bytes, mut heads) = (taken.as_slice(), Vec::new());
         while !bytes.is_empty() {
             let Parsed::Complete { frame, consumed } = Frame::parse(bytes, usize::MAX) else {
                 panic!("half a message was sent")
@@ -230,6 +229,13 @@ impl Consumer {
             heads.push((Opcode::from_byte(frame.header.opcode).unwrap(), frame.header.opaque));
         }
         heads
+    }
+
+    /// The same, as it comes, for who looks into it by itself.
+    pub(crate) fn take_bytes(&mut self, machine: &Machine, bytes_max: usize) -> Vec<u8> {
+        let mut room = Room { bytes: Vec::new(), bytes_max };
+        self.producer.step(&mut room, machine.clock.now());
+        room.bytes
     }
 
     /// Takes everything, background tasks included, until nothing comes any more.

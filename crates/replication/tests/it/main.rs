@@ -4,6 +4,7 @@
 mod busy_file;
 mod consumer;
 mod durability;
+mod failovers;
 mod memory;
 mod messages;
 mod model;

@@ -85,6 +85,11 @@ impl Machine {
     }
 
     pub(crate) fn on(files: Arc<dyn Files>, config: BucketConfig) -> Self {
+        Self::start(files, config, 7)
+    }
+
+    /// A start whose branches of history have names of their own, by `seed`.
+    pub(crate) fn start(files: Arc<dyn Files>, config: BucketConfig, seed: u64) -> Self {
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let driver = DeterministicPool::new(clock.clone(), 1);
         let committed = Arc::<Committed>::default();
@@ -93,7 +98,7 @@ impl Machine {
             files,
             pool: driver.pool().clone(),
             completions: committed.clone(),
-            entropy: Entropy::simulated(7),
+            entropy: Entropy::simulated(seed),
         };
         let bucket = Bucket::open(surroundings, config, Path::new("/data/bucket")).unwrap();
         let hub = Hub::new(&bucket);
