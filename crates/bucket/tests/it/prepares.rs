@@ -103,6 +103,48 @@ fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
     }
 }
 
+/// A replica with a prepare, and of a snapshot from a file the abort of a later one of the same
+/// document, whose newest version, which stands for the end of the first, comes behind that.
+#[test]
+fn a_prepare_outlives_the_abort_of_a_later_one_until_its_end_has_come() {
+    for (persistence, is_whole, restarts) in [config().persistence, Persistence::Files]
+        .into_iter()
+        .flat_map(|it| [(it, false, false), (it, false, true), (it, true, false), (it, true, true)])
+    {
+        let case = format!("{persistence:?} {is_whole} {restarts}");
+        let mut machine = Machine::with(BucketConfig { persistence, ..config() });
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+        begin(&machine.bucket);
+        announce(&machine.bucket, snapshot(1, 1, false));
+        let prepare = Operation::Prepare(DurabilityLevel::Majority);
+        receive(&machine.bucket, "a", 1, prepare, false);
+        machine.run();
+        let high_completed = Some(Seqno(5));
+        announce(&machine.bucket, ReceivedSnapshot { high_completed, ..snapshot(2, 9, true) });
+        let (name, later) = (key("a"), Seqno(5));
+        let aborted = machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
+            vbucket.receive_abort(name.as_key(), later, Seqno(6), now, effects)
+        });
+        assert_eq!(aborted, Some(Ok(())));
+        receive(&machine.bucket, "b", 7, Operation::Mutation, false);
+        if is_whole {
+            receive(&machine.bucket, "a", 9, Operation::Mutation, false);
+        }
+        machine.run();
+        if restarts {
+            machine = machine.restart();
+            machine.run();
+        }
+        let count = machine.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.prepare_count());
+        assert_eq!(count, Some(usize::from(!is_whole)), "{case}");
+        let topology = Some(vec![vec![Some("this".to_owned())]]);
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Active, topology).unwrap();
+        machine.run();
+        let value = if is_whole { b"9" } else { b"1" };
+        assert_eq!(machine.get(VBID, "a").unwrap(), value, "{case}");
+    }
+}
+
 /// A replica on a full disk whose file has prepares of `a` and `b`, and whose journal has the end
 /// of the first and a prepare of `c`.
 #[test]

@@ -45,6 +45,14 @@ impl Vbucket {
     ) -> Result<(), ReceiveError> {
         self.check_received(seqno)?;
         let ended = self.take_ended(key, prepare)?;
+        if ended.is_none() && self.prepared(key).is_some() {
+            // What has become of the older one comes behind this. It is to be decided on here if
+            // that does not come, and the file has one of the two. Who has the other is told of its
+            // end by the seqno up to which prepares are completed in this snapshot.
+            self.advance_received(seqno, effects);
+            self.end_received(effects);
+            return Ok(());
+        }
         let item = match &ended {
             Some(prepared) => prepared.aborted(seqno, now.wall.seconds()),
             // Who follows this vBucket one day may have the prepare.
