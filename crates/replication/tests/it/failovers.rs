@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bucket::{BucketConfig, Persistence};
-use document::{Deletion, FailoverEntry, ItemBuilder, ItemMeta, Key, Operation, Seqno};
+use document::{
+    Deletion, DurabilityLevel, FailoverEntry, ItemBuilder, ItemMeta, Key, Operation, Seqno,
+};
 use document::{VbUuid, VbucketState};
 use platform::Random;
 use platform::seeds::seeds;
@@ -67,8 +70,12 @@ impl Node {
         self.machine = Machine::start(Arc::new(self.files.clone()), self.config.clone(), seed);
     }
 
+    /// Of an active vBucket durable writes wait for the other node.
     fn take_role(&self, state: VbucketState) {
-        self.machine.bucket.set_vbucket_state(VBID, state, None).unwrap();
+        let name = |name: &str| Some(name.to_owned());
+        let topology = vec![vec![name("this"), name("other")]];
+        let topology = (state == VbucketState::Active).then_some(topology);
+        self.machine.bucket.set_vbucket_state(VBID, state, topology).unwrap();
     }
 }
 
@@ -160,6 +167,7 @@ impl Client {
 impl Run {
     fn new(seed: u64, config: &BucketConfig) -> Self {
         let nodes = [Node::new(config, 2 * seed + 1), Node::new(config, 2 * seed + 2)];
+        nodes[0].take_role(VbucketState::Active);
         nodes[1].take_role(VbucketState::Replica);
         let mut random = Random::from_seed(seed);
         let features: &[Feature] = if random.below(2) == 0 { &[] } else { COLLECTIONS };
@@ -191,6 +199,7 @@ impl Run {
             9 => self.client.connect(&mut self.nodes[self.active].machine),
             10 | 11 => self.client.take(&self.nodes[self.active].machine, count),
             12 if self.below(6) == 0 => self.restart_replica(),
+            13 if self.below(3) == 0 => self.abort(),
             _ => self.replicate(count),
         }
     }
@@ -199,12 +208,20 @@ impl Run {
         for _ in 0..=self.below(6) {
             let name = format!("key{}", self.below(20));
             let value = self.random.next_u64().to_be_bytes();
-            if self.below(5) == 0 {
-                self.source().try_delete(&name);
-            } else {
-                self.source().try_set(&name, &value);
+            match self.below(5) {
+                0 => drop(self.source().try_delete(&name)),
+                1 => drop(self.source().set_durable(&name, &value, DurabilityLevel::Majority)),
+                _ => drop(self.source().try_set(&name, &value)),
             }
         }
+    }
+
+    /// Nobody has acknowledged what is prepared.
+    fn abort(&mut self) {
+        self.source().bucket.on_vbucket(VBID, |vbucket, now, effects| {
+            let monotonic = now.monotonic.after(Duration::from_secs(100_000));
+            vbucket.end_overdue_sync_writes(Now { monotonic, ..now }, effects);
+        });
     }
 
     fn recover_memory(&mut self) {
@@ -221,9 +238,11 @@ impl Run {
     /// The replica asks for its stream anew.
     fn follow(&mut self) {
         let mut link = open(self.source(), "link", COLLECTIONS);
-        for (key, value) in
-            [("enable_sync_writes", "true"), ("consumer_name", "n"), ("max_marker_version", "2.2")]
-        {
+        for (key, value) in [
+            ("enable_sync_writes", "true"),
+            ("consumer_name", "other"),
+            ("max_marker_version", "2.2"),
+        ] {
             assert_eq!(link.control(self.source(), key, value), Answer::Done);
         }
         let mut entry = 0;
@@ -293,6 +312,11 @@ impl Run {
                 .on_vbucket(VBID, |vbucket, now, effects| receive(vbucket, &message, now, effects));
             assert_eq!(received, Some(Ok(())), "seed {}: {message:?}", self.seed);
         }
+        let mut seqno = Seqno(0);
+        self.target().bucket.with_vbucket(VBID, |vbucket| seqno = vbucket.high_prepared_seqno());
+        let held = Message::SeqnoAcknowledged { seqno };
+        let acknowledged = link.tell(self.source(), VBID, &held);
+        assert_eq!(acknowledged, Answer::Nothing, "seed {}", self.seed);
         self.link = Some(link);
     }
 
@@ -347,11 +371,11 @@ fn receive(
     now: Now,
     effects: &mut Vec<Effect>,
 ) -> Result<(), ReceiveError> {
-    let version = |document: &Document<'_>, deletion| {
+    let version = |document: &Document<'_>, operation, deletion| {
         let (flags, expiry, datatype) = (document.flags, document.expiry, document.datatype);
         let meta = ItemMeta { flags, expiry, datatype, deletion };
         let key = Key::from_trusted(document.key);
-        let builder = ItemBuilder::step(key, meta, Operation::Mutation, document.value);
+        let builder = ItemBuilder::step(key, meta, operation, document.value);
         let (cas, seqno, revision) = (document.cas, document.seqno, document.revision);
         vbucket::Received { builder, cas, seqno, revision }
     };
@@ -369,7 +393,21 @@ fn receive(
             };
             vbucket.receive_snapshot(received, effects)
         }
-        Message::Mutation(document) => vbucket.receive(version(document, None), now, effects),
+        Message::Mutation(document) => {
+            vbucket.receive(version(document, Operation::Mutation, None), now, effects)
+        }
+        Message::Prepare(prepare) => {
+            let operation = Operation::Prepare(prepare.level);
+            vbucket.receive(version(&prepare.document, operation, None), now, effects)
+        }
+        Message::Commit(end) => {
+            let key = Key::from_trusted(end.key);
+            vbucket.receive_commit(key, end.prepare, end.seqno, now, effects)
+        }
+        Message::Abort(end) => {
+            let key = Key::from_trusted(end.key);
+            vbucket.receive_abort(key, end.prepare, end.seqno, now, effects)
+        }
         Message::Deletion(deletion) => {
             let document = Document {
                 key: deletion.key,
@@ -383,7 +421,8 @@ fn receive(
                 lock_seconds: 0,
                 heat: 0,
             };
-            vbucket.receive(version(&document, Some(Deletion::Explicit)), now, effects)
+            let deletion = Some(Deletion::Explicit);
+            vbucket.receive(version(&document, Operation::Mutation, deletion), now, effects)
         }
         Message::SeqnoAdvanced { seqno } => vbucket.receive_seqno_advanced(*seqno, effects),
         other => panic!("{other:?} is not expected"),
