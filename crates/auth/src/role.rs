@@ -68,7 +68,8 @@ static ROLES: [RoleKind; 16] = [
     RoleKind {
         name: "admin",
         title: "Full Admin",
-        description: "Can do everything, users and the nodes of the cluster included.",
+        description: "Can manage all cluster features, users and nodes included, use the web \
+                      console, read and write all data.",
         extent: RoleExtent::Cluster,
         on_node: PrivilegeSet::ALL,
         in_bucket: PrivilegeSet::ALL,

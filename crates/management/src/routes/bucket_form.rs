@@ -184,11 +184,11 @@ fn word_of(field: &str, value: &str) -> Result<Option<Word>, &'static str> {
         ("flushEnabled", "1" | "true") => word("flush_enabled", "true"),
         ("flushEnabled", "0" | "false") => word("flush_enabled", "false"),
         ("flushEnabled", _) => Err("flushEnabled can only be 1 or 0"),
-        ("conflictResolutionType", "seqno" | "lww" | "custom") => {
-            word("conflict_resolution_type", value)
-        }
-        ("conflictResolutionType", _) => Err("Conflict resolution type must be 'seqno', 'lww' or \
-            'custom'"),
+        ("conflictResolutionType", "seqno" | "lww") => word("conflict_resolution_type", value),
+        // There are no rules that users write. SDKs know this answer.
+        ("conflictResolutionType", "custom") => Err("Conflict resolution type 'custom' is \
+            supported only with developer preview enabled"),
+        ("conflictResolutionType", _) => Err("Conflict resolution type must be 'seqno' or 'lww'"),
         ("maxTTL", seconds) => match seconds.parse::<u32>() {
             Ok(seconds) if i32::try_from(seconds).is_ok() => word("max_ttl", &seconds.to_string()),
             _ => Err("Max TTL must be an integer between 0 and 2147483647"),

@@ -87,6 +87,7 @@ const WRONG: &[(&str, &str)] = &[
     ("ramQuotaMB=100&flushEnabled=2", "flushEnabled"),
     ("ramQuotaMB=100&maxTTL=-1", "maxTTL"),
     ("ramQuotaMB=100&storageBackend=magma", "storageBackend"),
+    ("ramQuotaMB=100&conflictResolutionType=custom", "conflictResolutionType"),
     ("ramQuotaMB=100&historyRetentionBytes=5", "historyRetentionBytes"),
     ("ramQuotaMB=100&what=x", "what"),
 ];
