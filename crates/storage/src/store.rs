@@ -279,6 +279,9 @@ impl Store {
             }
         }
         let names = start_up::files_by_vbucket(&*self.files, &self.directory)?;
+        if self.journalled.is_none() {
+            self.remove_hidden(entries, &names)?;
+        }
         for entry in entries {
             self.remove_files(entry, &names)?;
             if self.journalled.is_none() {
@@ -318,6 +321,22 @@ impl Store {
     /// `handle`.
     pub(crate) fn release(&self, entry: &Entry) {
         self.open_files.release(entry);
+    }
+
+    /// Removes older revisions of the files of `entries`, durably: nothing but the newest one says
+    /// that they do not count, and the power may bring them back without it.
+    fn remove_hidden(
+        &self,
+        entries: &[Arc<Entry>],
+        names: &BTreeMap<Vbid, Vec<String>>,
+    ) -> Result<(), StorageError> {
+        let of_entries = entries.iter().filter_map(|entry| names.get(&entry.vbid));
+        let hidden: Vec<&String> =
+            of_entries.flat_map(|names| start_up::hidden_files(names)).collect();
+        for name in &hidden {
+            remove_if_there(&*self.files, &self.directory.join(name))?;
+        }
+        if hidden.is_empty() { Ok(()) } else { self.sync_directory() }
     }
 
     /// Removes the files of one vBucket, and forgets them.

@@ -77,12 +77,19 @@ impl Store {
             return Ok(());
         }
         let names = start_up::files_by_vbucket(self.files(), self.directory())?;
-        for entry in &distrusted {
-            entry.abort_compaction();
-            let data = names.get(&entry.vbid).into_iter().flatten();
-            for name in data.filter(|name| matches!(layout::parse(name), FileName::Data(..))) {
-                self.rename_damaged(name)?;
-            }
+        let of_all = || distrusted.iter().filter_map(|entry| names.get(&entry.vbid));
+        distrusted.iter().for_each(|entry| entry.abort_compaction());
+        // Those that the newest ones hide go first, durably: the power may bring them back.
+        let hidden: Vec<_> = of_all().flat_map(|names| start_up::hidden_files(names)).collect();
+        for name in &hidden {
+            self.rename_damaged(name)?;
+        }
+        if !hidden.is_empty() {
+            self.sync_directory()?;
+        }
+        let is_data = |name: &&String| matches!(layout::parse(name), FileName::Data(..));
+        for name in of_all().filter_map(|names| names.last()).filter(is_data) {
+            self.rename_damaged(name)?;
         }
         self.sync_directory()?;
         // Not before the sync: the power may bring a damaged file back under its old name until

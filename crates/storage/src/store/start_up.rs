@@ -258,6 +258,13 @@ pub(crate) fn files_by_vbucket(
     Ok(names)
 }
 
+/// Of the names of one vBucket's files those of revisions that the newest one hides.
+pub(crate) fn hidden_files(names: &[String]) -> impl Iterator<Item = &String> {
+    let is_data = |name: &&String| matches!(layout::parse(name), FileName::Data(..));
+    let older = names.split_last().map_or(&[][..], |(_, older)| older);
+    older.iter().filter(is_data)
+}
+
 fn list(files: &dyn Files, directory: &Path) -> Result<Listing, StorageError> {
     let mut listing = Listing::default();
     for name in files.list(directory)? {

@@ -5,9 +5,10 @@ use std::path::Path;
 use document::{Cas, Seqno, Vbid, VbucketState};
 use platform::Files;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
-use storage::{StorageError, WhyIgnored};
+use storage::{CompactionRequest, StorageError, WhyIgnored};
 
 use crate::batches::{VBID, batch, commit, item, open, record, scan, try_open};
+use crate::compaction::compact;
 
 const FIXTURE_0: &[u8] = include_bytes!("../fixtures/couchstore/0.couch.1");
 const FIXTURE_1: &[u8] = include_bytes!("../fixtures/couchstore/1.couch.1");
@@ -193,6 +194,45 @@ fn a_power_cut_while_all_are_deleted_leaves_each_whole_or_gone() {
         store.delete_all(|_| {}).unwrap();
         files.power_cut(number);
         assert!(open(files).1.vbuckets.is_empty(), "call {number}");
+    }
+}
+
+/// Its removal has failed behind a compaction. The disk may carry changes of a directory out in
+/// any order.
+#[test]
+fn a_power_cut_in_a_deletion_brings_no_older_revision_into_force() {
+    for is_distrusted in [false, true] {
+        for (number, seed) in (1..=8).flat_map(|number| (0..16).map(move |seed| (number, seed))) {
+            let files = SimulatedFiles::new();
+            let (store, _) = open(files.clone());
+            commit(&store, batch(VBID, vec![item("before", 1, b"v")])).unwrap();
+            let is_refused = Fault {
+                call: Some(Call::Remove),
+                number: 2,
+                error: FaultError::Io,
+                from_then_on: true,
+            };
+            files.fail(is_refused);
+            compact(&store, VBID, &CompactionRequest::default(), &()).unwrap();
+            files.heal();
+            let names = files.list(Path::new("bucket")).unwrap();
+            assert_eq!(names, ["7.couch.1", "7.couch.2"]);
+            commit(&store, batch(VBID, vec![item("behind", 2, b"v")])).unwrap();
+            if is_distrusted {
+                store.distrust(VBID);
+            }
+            let error = FaultError::Io;
+            files.fail(Fault { call: None, number, error, from_then_on: true });
+            let is_done = store.delete_all(|_| {}).is_ok();
+            files.heal();
+            files.power_cut(seed);
+            let (store, report) = open(files);
+            let at = format!("distrusted: {is_distrusted}, call {number}, seed {seed}");
+            assert!(report.vbuckets.len() <= usize::from(!is_done), "{at}");
+            for found in &report.vbuckets {
+                assert_eq!(scan(&store, found.vbid).len(), 2, "{at}");
+            }
+        }
     }
 }
 
