@@ -19,7 +19,7 @@ use crate::store::witness::Witness;
 struct LeftBehind {
     /// Those that turned out to be damaged, with what is wrong.
     damaged: Vec<(Vbid, WhyIgnored)>,
-    /// Those that there is no room for.
+    /// Those whose files the disk did not let change.
     waiting: Set<Vbid>,
 }
 
@@ -177,7 +177,11 @@ impl Store {
                     left_behind.damaged.push((vbid, WhyIgnored::Unreadable(error)));
                 }
                 // It is tried again, by whoever applies from now on.
-                Err(StorageError::NoSpace(_)) if self.has_forgotten(vbid) => {
+                Err(StorageError::NoSpace(_) | StorageError::Failed(_)) => {
+                    // Behind its deletion nothing of the file is believed, while it stays.
+                    if !self.has_forgotten(vbid) {
+                        self.forget_file(&self.entry_or_new(vbid));
+                    }
                     left_behind.waiting.insert(vbid);
                 }
                 Err(error) => return Err(error),

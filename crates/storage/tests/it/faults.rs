@@ -1,11 +1,9 @@
 //! Every file call fails once, at every position, in every way.
 
-use std::sync::Arc;
-
 use document::Seqno;
-use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
-use platform::{Clock, Entropy, FileErrorKind, WallTime};
-use storage::{FlushBatch, JournalOptions, StorageError, Store, StoreOptions};
+use platform::FileErrorKind;
+use platform::simulated::{Fault, FaultError, SimulatedFiles};
+use storage::{FlushBatch, StorageError, Store};
 
 use crate::batches::{DIRECTORY, VBID, batch, commit, item, scan, try_open, unreadable};
 
@@ -150,37 +148,4 @@ fn a_commit_without_room_for_all_of_it_leaves_nothing() {
     files.power_cut(0);
     let (store, _) = try_open(files, DIRECTORY.as_ref(), 4).unwrap();
     assert_eq!(scan(&store, VBID).len(), 2);
-}
-
-/// What is deleted is not served again, not even for want of room.
-#[test]
-fn a_start_that_cannot_carry_out_a_deletion_is_refused() {
-    let journal = Some(JournalOptions {
-        segment_bytes: 16 << 10,
-        bytes_max: 64 << 10,
-        group_bytes_max: 8 << 10,
-        portion_bytes: 4096,
-    });
-    let files = SimulatedFiles::new();
-    let open = || {
-        let clock = Clock::simulated(WallTime(1));
-        let options = StoreOptions { entropy: Entropy::real(), clock, open_files_max: 2, journal };
-        Store::open(Arc::new(files.clone()), DIRECTORY.as_ref(), options)
-    };
-    let no_removals = |error| {
-        files.fail(Fault { call: Some(Call::Remove), number: 1, error, from_then_on: true });
-    };
-    let (store, _) = open().unwrap();
-    commit(&store, batch(VBID, vec![item("gone", 1, b"value")])).unwrap();
-    store.apply(VBID).unwrap();
-    no_removals(FaultError::Io);
-    store.delete(VBID).unwrap_err();
-    drop(store);
-    files.heal();
-    no_removals(FaultError::NoSpace);
-    let refusal = open().map(|(_, report)| report).unwrap_err();
-    assert!(matches!(refusal, StorageError::NoSpace(_)), "{refusal:?}");
-    files.heal();
-    let (_, report) = open().unwrap();
-    assert!(report.vbuckets.is_empty(), "{report:?}");
 }

@@ -179,3 +179,47 @@ fn attempts_that_fail_for_any_reason_leave_nothing_behind() {
     }
     assert_eq!((scan(&store, VBID).len(), scan(&store, Vbid(8)).len()), (2, 1));
 }
+
+#[test]
+fn a_file_of_a_deleted_vbucket_that_cannot_go_does_not_stop_a_start() {
+    let errors = [FaultError::NoSpace, FaultError::Io];
+    for (begins_anew, error) in
+        [false, true].into_iter().flat_map(|it| errors.map(|error| (it, error)))
+    {
+        let files = SimulatedFiles::new();
+        let store = open(&files);
+        commit(&store, batch(VBID, vec![item("before", 1, b"v")])).unwrap();
+        commit(&store, batch(Vbid(1), vec![item("other", 1, b"v")])).unwrap();
+        for vbid in [Vbid(1), VBID] {
+            store.apply(vbid).unwrap();
+        }
+        let refuse_removals = || {
+            files.fail(Fault { call: Some(Call::Remove), number: 1, error, from_then_on: true });
+        };
+        refuse_removals();
+        store.delete(VBID).unwrap_err();
+        if begins_anew {
+            commit(&store, batch(VBID, vec![item("behind", 1, b"v")])).unwrap();
+        }
+        drop(store);
+        files.heal();
+        files.power_cut(0);
+        refuse_removals();
+        let (clock, entropy) = (Clock::simulated(WallTime(1)), Entropy::real());
+        let options = StoreOptions { entropy, clock, open_files_max: 2, journal: Some(OPTIONS) };
+        let opened = Store::open(Arc::new(files.clone()), DIRECTORY.as_ref(), options);
+        let (store, report) = opened.unwrap();
+        let found: Vec<_> = report.vbuckets.iter().map(|found| found.vbid).collect();
+        let expected = if begins_anew { vec![Vbid(1), VBID] } else { vec![Vbid(1)] };
+        assert_eq!(found, expected);
+        assert_eq!(report.unreadable_vbuckets().count(), 0);
+        assert!(scan(&store, VBID).is_empty(), "nothing of the deleted one is read");
+        assert_eq!(store.unapplied_items(VBID).len(), usize::from(begins_anew));
+        store.apply(VBID).unwrap_err();
+        files.heal();
+        store.apply(VBID).unwrap();
+        let names = files.list(Path::new(DIRECTORY)).unwrap();
+        assert!(!names.contains(&"7.couch.1".to_owned()), "{names:?}");
+        assert_eq!(scan(&store, VBID).len(), usize::from(begins_anew));
+    }
+}
