@@ -207,7 +207,7 @@ pub(crate) fn last_stop(
 /// What there is of a mark.
 enum Mark {
     Absent,
-    /// One of an older version, which says nothing of files.
+    /// One of an older version, or of a run without a journal: it says nothing of files.
     Empty,
     Witnesses(Witnesses),
     Damaged,
@@ -233,7 +233,8 @@ fn read_witnesses(files: &dyn Files, path: &Path) -> Result<Mark, OpenError> {
 }
 
 /// The bucket begins to change: a crash from now on is seen as one. What the mark tells of files
-/// holds until a journal tells that; where there is none, nobody says later what has become of it.
+/// holds until a journal tells that; where there is none, nobody says later what has become of it,
+/// and an empty one stays, which says that a bucket of this server is here.
 pub(crate) fn begin_run(
     files: &dyn Files,
     directory: &Path,
@@ -241,17 +242,31 @@ pub(crate) fn begin_run(
 ) -> Result<(), OpenError> {
     let (mark, last_stop) = (directory.join(CLEAN_MARK_NAME), directory.join(LAST_STOP_NAME));
     let changed = if keeps_journal {
-        vec![files.rename(&mark, &last_stop)]
+        files.rename(&mark, &last_stop)
     } else {
-        vec![files.remove(&mark), files.remove(&last_stop)]
+        // In this order: what it said of files must not outlast a newer mark.
+        empty_mark(files, &last_stop)?;
+        files.remove(&mark)
     };
-    for result in changed {
-        match result {
-            Err(error) if error.kind != FileErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
-    }
+    if_there(changed)?;
     Ok(files.sync_directory(directory)?)
+}
+
+/// Has the mark at `path` say nothing of files. A full disk, which has no room for that, keeps
+/// nobody from a start: then there is none.
+fn empty_mark(files: &dyn Files, path: &Path) -> Result<(), FileError> {
+    if files.read_all(path).is_ok_and(|text| text.is_empty()) {
+        return Ok(());
+    }
+    files.replace_all(path, b"").or_else(|_| if_there(files.remove(path)))
+}
+
+/// The result of a change of a file that need not be there.
+fn if_there(changed: Result<(), FileError>) -> Result<(), FileError> {
+    match changed {
+        Err(error) if error.kind == FileErrorKind::NotFound => Ok(()),
+        changed => changed,
+    }
 }
 
 /// Says that everything acknowledged is in the files, and where those are.

@@ -206,11 +206,12 @@ type Rest = (&'static str, fn() -> BucketConfig, fn(&Machine));
 #[test]
 fn a_bucket_that_lost_its_description_is_no_other_bucket() {
     let remove = |machine: &Machine, name: &str| machine.files.remove(&path_of(name)).unwrap();
-    let rests: [Rest; 4] = [
+    let rests: [Rest; 5] = [
         ("with a journal", lazy_config, |_| {}),
         ("with a journal in files", config, |_| {}),
         ("stopped in order", config, |machine| machine.bucket.shut_down().unwrap()),
         ("stopped without a journal", files_config, |machine| machine.bucket.shut_down().unwrap()),
+        ("killed without a journal", files_config, |_| {}),
     ];
     for (rest, config, come_to_rest) in rests {
         let lww = ConflictResolution::Lww;
