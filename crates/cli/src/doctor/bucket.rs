@@ -9,7 +9,7 @@ use serde_json::Value;
 use storage::couchstore::CouchFile;
 use storage::couchstore::layout;
 use storage::journal::{self, verify_segments};
-use storage::{Finding, JOURNAL_NOTE_NAME, Scope, Severity, StorageError, verify_file};
+use storage::{Finding, JOURNAL_NOTE_NAME, Scope, Severity, StorageError, Witness, verify_file};
 
 use super::Report;
 use super::directory::look_at_json;
@@ -66,10 +66,18 @@ pub(super) fn examine(
     let segments: Vec<_> = segments.iter().map(|name| journal.join(name)).collect();
     report.facts.push(fact(name, description.as_ref(), data.len(), segments.len()));
     look_for_set_aside(place, &names, report);
-    look_for_lacking(files, place, &data, report);
+    let mut in_journal = Vec::new();
     if !quick {
         check_files(files, place, &data, report);
-        check_journal(files, place, &segments, report);
+        in_journal = check_journal(files, place, &segments, report);
+    }
+    // Of a node that runs nothing is known: files come and go.
+    if !place.is_in_use {
+        let (noted, when) = match last_stop::noted_at_stop(files, directory) {
+            Some(noted) => (noted, "when the node stopped"),
+            None => (in_journal, "by the journal"),
+        };
+        look_for_lacking(files, place, &noted, when, &data, report);
     }
     Ok(())
 }
@@ -96,17 +104,16 @@ fn look_for_set_aside(place: &Place, names: &[String], report: &mut Report) {
     }
 }
 
-/// Of a node that runs nothing is known: files come and go.
+/// Compares files with what was noted of them.
 fn look_for_lacking(
     files: &dyn Files,
     place: &Place,
+    noted: &[Witness],
+    when: &str,
     data: &BTreeMap<Vbid, PathBuf>,
     report: &mut Report,
 ) {
-    if place.is_in_use {
-        return;
-    }
-    for (vbid, why) in last_stop::lacking(files, &place.directory, data) {
+    for (vbid, why) in last_stop::lacking(files, noted, when, data) {
         let shown = place.directory.display().to_string();
         let symptom = Symptom::new(Severity::Problem, shown, format!("vBucket {vbid}: {why}"));
         report.symptoms.push(with_ways_out(symptom, place, vbid, true));
@@ -146,7 +153,13 @@ fn check_files(
     progress.clear();
 }
 
-fn check_journal(files: &dyn Files, place: &Place, segments: &[PathBuf], report: &mut Report) {
+/// Checks the journal. Returns what it says of where files were.
+fn check_journal(
+    files: &dyn Files,
+    place: &Place,
+    segments: &[PathBuf],
+    report: &mut Report,
+) -> Vec<Witness> {
     verify_segments(files, segments, &mut |path, outcome| match outcome {
         Ok(verification) => {
             report.file_count += 1;
@@ -161,7 +174,7 @@ fn check_journal(files: &dyn Files, place: &Place, segments: &[PathBuf], report:
             let symptom = Symptom::new(Severity::Problem, shown, error.to_string());
             report.symptoms.push(symptom.advise("check the disk, and who owns the file"));
         }
-    });
+    })
 }
 
 /// What is wrong with a file, in one: the first finding of the worst kind, and how many there are.

@@ -1,5 +1,5 @@
-//! What a node has noted of a bucket's files when it stopped in order: a file may be sound by
-//! itself, and lack what was in it.
+//! What a node has noted of a bucket's files: when it stopped in order, and before that in its
+//! journal. A file may be sound by itself, and lack what was in it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,24 @@ use storage::{Witness, Witnesses};
 /// The note. A start takes it away, as from then on the files change.
 pub(super) const CLEAN_MARK_NAME: &str = "clean-stop";
 
-/// The vBuckets of `directory` whose files in `data` have not all that was noted, in words why not.
+/// What was noted when the node stopped in order; `None` if it did not, or runs. A node starts
+/// without a note that cannot be read, and says so.
+pub(super) fn noted_at_stop(files: &dyn Files, directory: &Path) -> Option<Vec<Witness>> {
+    let text = files.read_all(&directory.join(CLEAN_MARK_NAME)).ok()?;
+    let noted = Witnesses::decode(&text).unwrap_or_default();
+    Some(noted.iter().copied().collect())
+}
+
+/// The vBuckets whose files in `data` have not all that was `noted`, in words why not; `when` says
+/// of when the note is.
 pub(super) fn lacking(
     files: &dyn Files,
-    directory: &Path,
+    noted: &[Witness],
+    when: &str,
     data: &BTreeMap<Vbid, PathBuf>,
 ) -> Vec<(Vbid, String)> {
-    // A node starts without a note that cannot be read, and says so.
-    let noted = files.read_all(&directory.join(CLEAN_MARK_NAME)).ok();
-    let noted = noted.and_then(|text| Witnesses::decode(&text)).unwrap_or_default();
     let mut lacking = Vec::new();
-    for witness in noted.iter() {
+    for witness in noted {
         let why = match data.get(&witness.vbid) {
             None => Some("its file is missing"),
             Some(path) if is_behind(files, path, witness) => Some("its file lacks what was in it"),
@@ -32,7 +39,7 @@ pub(super) fn lacking(
         if let Some(why) = why {
             let Witness { vbid, revision, header_position, high_seqno, .. } = witness;
             let was = format!(
-                "{why}: when the node stopped it was revision {revision}, with a header at byte \
+                "{why}: {when} it was revision {revision}, with a header at byte \
                  {header_position} and seqno {}",
                 high_seqno.0
             );

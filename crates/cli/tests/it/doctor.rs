@@ -2,17 +2,26 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use cli::DoctorArguments;
 use document::{Seqno, Vbid};
 use platform::files::RealFiles;
-use platform::{Files, OpenMode};
+use platform::{Clock, Entropy, Files, OpenMode};
 use serde_json::Value;
 use storage::couchstore::CouchFile;
+use storage::journal::{Journal, JournalOptions, Record};
 use storage::{Witness, Witnesses};
 
 use crate::files::fixture;
+
+const SMALL_JOURNAL: JournalOptions = JournalOptions {
+    segment_bytes: 16 << 10,
+    bytes_max: 256 << 10,
+    group_bytes_max: 8 << 10,
+    portion_bytes: 4096,
+};
 
 #[derive(clap::Parser)]
 struct Doctor {
@@ -90,6 +99,46 @@ fn a_file_that_is_gone_or_cut_short_since_the_node_stopped_is_a_problem() {
             let way_out = format!("    settee reset-vbucket {vbid} --bucket orders\n");
             assert!(said.contains(&way_out), "{said}");
         }
+    }
+}
+
+#[test]
+fn behind_a_crash_files_are_compared_with_what_the_journal_says_of_them() {
+    let data = data_directory();
+    let bucket = data.path().join("buckets/orders");
+    let opened = CouchFile::open(&RealFiles, &bucket.join("0.couch.1"), OpenMode::Read).unwrap();
+    let (header, _) = opened.newest_header().unwrap();
+    let high_seqno = Seqno(header.high_seqno);
+    let witness = |vbid, header_position| {
+        let vbid = Vbid(vbid);
+        Witness { vbid, revision: 1, header_position, high_seqno, branch: None }
+    };
+    let append = |record: Record<'_>| {
+        let (clock, entropy) = (Clock::real(), Entropy::real());
+        let opened = Journal::open(
+            Arc::new(RealFiles),
+            &bucket,
+            SMALL_JOURNAL,
+            clock,
+            entropy,
+            &mut |_, _| Ok(()),
+        );
+        opened.unwrap().0.append(&[record], &mut |_, result| assert!(result.is_ok()));
+    };
+    let problem_of = |said: &str, what: &str| said.contains(&format!("{what}: by the journal it"));
+    for (record, what) in [
+        (Record::Witnesses(&[witness(0, header.position)]), None),
+        (
+            Record::Witnesses(&[witness(0, header.position + 4096)]),
+            Some("vBucket 0: its file lacks what was in it"),
+        ),
+        (Record::Delete { vbid: Vbid(0) }, None),
+        (Record::Witnesses(&[witness(5, 4096)]), Some("vBucket 5: its file is missing")),
+    ] {
+        append(record);
+        let (code, said) = doctor(&[], data.path()).unwrap();
+        assert_eq!(code == ExitCode::SUCCESS, what.is_none(), "{said}");
+        assert!(what.is_none_or(|what| problem_of(&said, what)), "{said}");
     }
 }
 

@@ -12,7 +12,7 @@ use crate::journal::{JournalId, KnownEnd, Lsn, RawContent, ReplayedRecord, Visit
 use crate::records::vbucket_record::JournalPosition;
 use crate::store::flush_batch::FlushBatch;
 use crate::store::start_up::{FoundVbucket, StartReport};
-use crate::store::witness::Witness;
+use crate::store::witness::{KnownFiles, Witness};
 
 /// Where the replay of one vBucket is.
 #[derive(Clone, Copy, Default)]
@@ -37,8 +37,6 @@ struct Surveyed {
     contained: Option<Lsn>,
     /// Rollbacks, and the last seqno that each left.
     rollbacks: Vec<(Lsn, Seqno)>,
-    /// What is known of the file.
-    witness: Option<Witness>,
     /// About what is to be replayed.
     bytes: u64,
 }
@@ -55,6 +53,7 @@ pub(crate) struct Replay {
     id: Option<JournalId>,
     reached: Map<Vbid, Reached>,
     surveyed: Map<Vbid, Surveyed>,
+    known: KnownFiles,
     backlog: Backlog,
     other_histories: Map<Vbid, StorageError>,
 }
@@ -94,6 +93,7 @@ impl Replay {
             id: None,
             reached,
             surveyed,
+            known: KnownFiles::default(),
             backlog,
             other_histories,
         }
@@ -111,10 +111,7 @@ impl Replay {
 
     /// What is known of files.
     pub(crate) fn witnesses(&self) -> Vec<Witness> {
-        let known = self.surveyed.values().filter_map(|surveyed| surveyed.witness);
-        let mut witnesses: Vec<Witness> = known.collect();
-        witnesses.sort_unstable_by_key(|witness| witness.vbid);
-        witnesses
+        self.known.to_witnesses()
     }
 
     /// Whether vBuckets are left whose records were not replayed.
@@ -270,6 +267,7 @@ impl Visitor for Replay {
                 // What stands before it counts for nothing any more: records, rollbacks and
                 // witnesses.
                 self.surveyed.insert(vbid, Surveyed { deleted, ..Surveyed::default() });
+                self.known.note_deleted(vbid);
             }
             RawContent::Batch(batch) => {
                 let surveyed = self.surveyed.entry(vbid).or_default();
@@ -284,13 +282,10 @@ impl Visitor for Replay {
                 let left = batch.previous_seqno;
                 let surveyed = self.surveyed.entry(vbid).or_default();
                 surveyed.rollbacks.push((lsn, left));
-                surveyed.witness = surveyed.witness.map(|witness| witness.rolled_back(left));
+                self.known.note_rolled_back(vbid, left);
             }
             RawContent::Witnesses(witnesses) => {
-                for witness in witnesses {
-                    let surveyed = self.surveyed.entry(witness.vbid).or_default();
-                    surveyed.witness = Some(*witness);
-                }
+                witnesses.iter().for_each(|witness| self.known.note(*witness));
             }
         }
     }

@@ -14,8 +14,10 @@ use crate::error::StorageError;
 use crate::journal::names::{self, SegmentName};
 use crate::journal::options::Lsn;
 use crate::journal::view::{
-    BatchView, GroupView, Place, RecordKind, SegmentEnd, SegmentSummary, read_segment, segment_view,
+    BatchView, GroupView, Place, RecordKind, RecordView, SegmentEnd, SegmentSummary, read_segment,
+    segment_view,
 };
+use crate::store::witness::{KnownFiles, Witness};
 use crate::verify::{Finding, Findings, Scope};
 
 /// What checking a segment came to.
@@ -48,12 +50,14 @@ impl SegmentVerification {
 }
 
 /// Checks segments of one journal, in the order of their numbers: each, and that none is missing
-/// between them. `report` hears of each; a single one is checked by itself.
+/// between them. `report` hears of each; a single one is checked by itself. Returns what they say
+/// of where files were, as far as they can be read.
 pub fn verify_segments(
     files: &dyn Files,
     paths: &[PathBuf],
     report: &mut dyn FnMut(&Path, Result<SegmentVerification, StorageError>),
-) {
+) -> Vec<Witness> {
+    let mut known = KnownFiles::default();
     let views: Vec<_> = paths.iter().map(|path| segment_view(files, path)).collect();
     // One that was renamed for use and not begun has the header of its earlier use.
     let first_lsn = |index: usize| match (views.get(index), paths.get(index)) {
@@ -77,7 +81,8 @@ pub fn verify_segments(
         let is_unused = matches!(views.get(index), Some(Ok(Some(_)))) && first_lsn(index).is_none();
         let is_void = is_unused || (limit.is_some() && first_lsn(index) >= limit);
         let place = Place { limit: if is_unused { Some(Lsn(0)) } else { limit }, previous_crc };
-        let result = verify_segment(files, path, place, if is_void { None } else { next_lsn });
+        let next_lsn_here = if is_void { None } else { next_lsn };
+        let result = verify_segment(files, path, place, next_lsn_here, &mut known);
         if let Ok(verification) = &result
             && verification.group_count > 0
         {
@@ -91,6 +96,7 @@ pub fn verify_segments(
         }
         report(path, result);
     }
+    known.to_witnesses()
 }
 
 fn verify_segment(
@@ -98,11 +104,12 @@ fn verify_segment(
     path: &Path,
     place: Place,
     next_lsn: Option<Lsn>,
+    known: &mut KnownFiles,
 ) -> Result<SegmentVerification, StorageError> {
     let mut found = SegmentVerification::default();
     let mut findings = Findings::new(Scope::Journal);
     let summary = read_segment(files, path, place, &mut |group| {
-        check_group(group, &mut found, &mut findings);
+        check_group(group, &mut found, known, &mut findings);
         ControlFlow::Continue(())
     })?;
     found.checked_bytes = summary.end_position;
@@ -154,11 +161,17 @@ fn check_header(
     }
 }
 
-fn check_group(group: &GroupView<'_>, found: &mut SegmentVerification, findings: &mut Findings) {
+fn check_group(
+    group: &GroupView<'_>,
+    found: &mut SegmentVerification,
+    known: &mut KnownFiles,
+    findings: &mut Findings,
+) {
     found.group_count = found.group_count.saturating_add(1);
     found.last_crc = Some(group.crc);
     let result = group.records(&mut |record| {
         found.record_count = found.record_count.saturating_add(1);
+        note_known(record, known);
         match &record.batch {
             None if record.kind == RecordKind::Delete => {
                 found.deletion_count = found.deletion_count.saturating_add(1);
@@ -174,6 +187,20 @@ fn check_group(group: &GroupView<'_>, found: &mut SegmentVerification, findings:
     });
     if let Err((position, what)) = result {
         findings.damage(position, what);
+    }
+}
+
+/// What a record says of where files were, as a start takes it.
+fn note_known(record: &RecordView<'_>, known: &mut KnownFiles) {
+    match (record.kind, &record.batch) {
+        (RecordKind::Witnesses, _) => {
+            record.witnesses().into_iter().for_each(|witness| known.note(witness));
+        }
+        (RecordKind::Delete, _) => known.note_deleted(record.vbid),
+        (RecordKind::Rollback, Some(batch)) => {
+            known.note_rolled_back(record.vbid, batch.previous_seqno);
+        }
+        (RecordKind::Rollback | RecordKind::Batch, _) => {}
     }
 }
 

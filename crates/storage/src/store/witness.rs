@@ -13,6 +13,7 @@
     clippy::cast_possible_truncation
 )]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use document::{FailoverEntry, Seqno, VbUuid, Vbid};
@@ -99,6 +100,34 @@ impl Witness {
             Err(StorageError::Corrupt { .. }) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// What the records of a journal, in their order, say of where files were.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownFiles(BTreeMap<Vbid, Witness>);
+
+impl KnownFiles {
+    /// Where a file was.
+    pub(crate) fn note(&mut self, witness: Witness) {
+        self.0.insert(witness.vbid, witness);
+    }
+
+    /// The vBucket was deleted: what was known of its file counts for nothing any more.
+    pub(crate) fn note_deleted(&mut self, vbid: Vbid) {
+        self.0.remove(&vbid);
+    }
+
+    /// The vBucket's file was about to go back to `seqno`.
+    pub(crate) fn note_rolled_back(&mut self, vbid: Vbid, seqno: Seqno) {
+        if let Some(witness) = self.0.get_mut(&vbid) {
+            *witness = witness.rolled_back(seqno);
+        }
+    }
+
+    /// What is known of all files, by vBucket.
+    pub(crate) fn to_witnesses(&self) -> Vec<Witness> {
+        self.0.values().copied().collect()
     }
 }
 
