@@ -6,12 +6,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use document::Cas;
+use platform::Instant;
 use protocol::text::answer::Recaching;
 
 /// Documents with a mark. The oldest marks go when there are more.
 pub(crate) const RECACHE_MARKS_MAX: usize = 16_384;
+/// How long a mark stays behind a read of another version: whoever has made that of the marked one
+/// is about to move the mark, at the end of a durable write at the latest.
+const MOVE_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// The marks of all documents.
 #[derive(Default)]
@@ -24,9 +29,17 @@ pub(crate) struct RecacheMarks {
 #[derive(Default)]
 struct Marks {
     /// Ordered: clients choose the keys.
-    by_document: BTreeMap<DocumentName, Mark>,
+    by_document: BTreeMap<DocumentName, Kept>,
     /// In the order of their making; some have gone since, or were made again.
     order: VecDeque<DocumentName>,
+}
+
+/// What is kept of a document.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    mark: Mark,
+    /// When a client has read another version first.
+    overtaken: Option<Instant>,
 }
 
 /// A bucket's name and a key.
@@ -52,6 +65,8 @@ pub(crate) struct MarkedRead {
     pub(crate) cas_after: Cas,
     /// Whether the client may win the right to make the document anew also if it is not stale.
     pub(crate) may_win: bool,
+    /// When that is.
+    pub(crate) now: Instant,
 }
 
 impl RecacheMarks {
@@ -107,7 +122,7 @@ impl RecacheMarks {
 
 impl Marks {
     fn put(&mut self, name: DocumentName, mark: Mark) {
-        if self.by_document.insert(name.clone(), mark).is_none() {
+        if self.by_document.insert(name.clone(), Kept { mark, overtaken: None }).is_none() {
             self.order.push_back(name);
         }
         // What was forgotten still stands in the order.
@@ -118,7 +133,16 @@ impl Marks {
     }
 
     fn of(&self, name: &DocumentName, cas: Cas) -> Option<Mark> {
-        self.by_document.get(name).filter(|mark| mark.cas == cas).copied()
+        self.by_document.get(name).map(|kept| kept.mark).filter(|mark| mark.cas == cas)
+    }
+
+    /// Another version than the marked one was read. The mark goes, unless it may be about to move
+    /// to that.
+    fn overtake(&mut self, name: &DocumentName, now: Instant) {
+        let Some(kept) = self.by_document.get_mut(name) else { return };
+        if now.since(*kept.overtaken.get_or_insert(now)) >= MOVE_TIME_MAX {
+            self.by_document.remove(name);
+        }
     }
 
     fn read(&mut self, name: DocumentName, read: MarkedRead) -> Recaching {
@@ -128,7 +152,7 @@ impl Marks {
         if is_stale || is_won || has_won {
             self.put(name, Mark { is_stale, is_won: is_won || has_won, cas: read.cas_after });
         } else {
-            self.by_document.remove(&name);
+            self.overtake(&name, read.now);
         }
         Recaching { has_won, is_stale, is_taken: is_won }
     }
@@ -145,7 +169,11 @@ mod tests {
     }
 
     fn read(marks: &RecacheMarks, cas: u64, may_win: bool) -> Recaching {
-        let read = MarkedRead { cas: Cas(cas), cas_after: Cas(cas), may_win };
+        read_at(Instant::default(), marks, cas, may_win)
+    }
+
+    fn read_at(now: Instant, marks: &RecacheMarks, cas: u64, may_win: bool) -> Recaching {
+        let read = MarkedRead { cas: Cas(cas), cas_after: Cas(cas), may_win, now };
         marks.read(|| name("k"), read)
     }
 
@@ -158,7 +186,9 @@ mod tests {
             assert_eq!(read(&marks, 1, may_win), Recaching { is_taken: true, ..NOBODY });
         }
         assert_eq!(read(&marks, 2, false), NOBODY, "another version");
-        assert_eq!(marks.count(), 0);
+        let later = Instant::default().after(MOVE_TIME_MAX);
+        assert_eq!(read_at(later, &marks, 2, false), NOBODY);
+        assert_eq!(marks.count(), 0, "nobody has moved the mark");
     }
 
     #[test]
@@ -167,13 +197,24 @@ mod tests {
         marks.mark(name("k"), Mark { is_stale: true, is_won: false, cas: Cas(1) });
         assert_eq!(read(&marks, 1, false), Recaching { has_won: true, is_stale: true, ..NOBODY });
         assert_eq!(read(&marks, 1, false), Recaching { is_stale: true, is_taken: true, ..NOBODY });
-        let moved = MarkedRead { cas: Cas(1), cas_after: Cas(5), may_win: false };
+        let now = Instant::default();
+        let moved = MarkedRead { cas: Cas(1), cas_after: Cas(5), may_win: false, now };
         assert!(marks.read(|| name("k"), moved).is_stale);
         assert!(read(&marks, 5, false).is_taken, "a touched document keeps its mark");
         marks.carry_on(|| name("k"), Cas(1), Cas(6));
         assert!(read(&marks, 5, false).is_stale, "that was the mark of another version");
         marks.carry_on(|| name("k"), Cas(5), Cas(7));
         assert_eq!(read(&marks, 7, false), Recaching { is_stale: true, is_taken: true, ..NOBODY });
+    }
+
+    #[test]
+    fn a_read_between_a_touch_and_the_move_of_the_mark_leaves_it() {
+        let marks = RecacheMarks::default();
+        marks.mark(name("k"), Mark { is_stale: true, is_won: false, cas: Cas(1) });
+        // Another client has made version 5 of version 1.
+        assert_eq!(read(&marks, 5, false), NOBODY);
+        marks.carry_on(|| name("k"), Cas(1), Cas(5));
+        assert_eq!(read(&marks, 5, false), Recaching { has_won: true, is_stale: true, ..NOBODY });
     }
 
     #[test]

@@ -68,7 +68,8 @@ fn answer_with(bucket: &Bucket, meta: &Meta<'_>, found: &Found, turn: &mut Turn<
         (Some(least), Some(left)) => i64::from(left) < least,
         _ => false,
     };
-    let read = MarkedRead { cas: item.cas(), cas_after: recaching::cas_behind(found), may_win };
+    let (cas, cas_after) = (item.cas(), recaching::cas_behind(found));
+    let read = MarkedRead { cas, cas_after, may_win, now: turn.now.monotonic };
     let recaching = recaching::read(bucket, meta.name.as_bytes(), read, turn);
     if meta.options.wants_value {
         let head = |out: &mut Vec<u8>, size| {
