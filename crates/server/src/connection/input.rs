@@ -318,9 +318,16 @@ impl Connection {
         // What was let in is answered, whatever is forbidden since.
         let request = request_of(opcode, &frame).expect("a request that was understood");
         turn.begin_request();
-        let done = self.in_named_rights(&request, turn, |connection, turn| {
+        let has_happened = completion.is_end_of_change();
+        let go_on = |connection: &mut Self, turn: &mut Turn<'_>| {
             commands::complete(connection, &request, completion, turn)
-        });
+        };
+        // Whoever asked for a change hears of its end, also when the user in whose name it was
+        // asked for is gone by then.
+        let done = match has_happened {
+            true => go_on(self, turn),
+            false => self.in_named_rights(&request, turn, go_on),
+        };
         self.finish(&request, done, turn);
     }
 

@@ -1,13 +1,15 @@
 //! What users may do: each command needs its privilege, where the table says so, and nothing else.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex, Weak};
 
 use auth::{Editor, Group, Noted, Privilege, PrivilegeSet, Role, UsersEdit};
 use bucket::BucketConfig;
 use document::ManifestEdit;
 use protocol::shape::{CasRule, Presence};
 use protocol::{Class, Opcode};
-use server::{Need, NeededIn, needed_for};
+use server::{
+    BucketAdministrator, BucketRefusal, BucketWords, Followers, Need, NeededIn, needed_for,
+};
 
 use crate::support::{Client, Port, RawFrame, bucket_config, frame, get, set};
 use crate::text::TextClient;
@@ -415,6 +417,47 @@ fn whoever_may_acts_in_the_name_of_others_and_has_their_rights_then() {
         let mut reader = log_in(port, "reader", &[XERROR]);
         assert_eq!(reader.ask(frame(0x89).key(b"default")).status, 0);
         assert_eq!(reader.ask(named(get(b"k"), "user")).status, EACCESS);
+    });
+}
+
+/// Makes no bucket before it is let to.
+struct SlowAdministrator {
+    begun: Barrier,
+    released: Barrier,
+}
+
+impl BucketAdministrator for SlowAdministrator {
+    fn create(&self, _: &str, _: &BucketWords) -> Result<(), BucketRefusal> {
+        self.begun.wait();
+        self.released.wait();
+        Ok(())
+    }
+
+    fn delete(&self, _: &str, _: Box<dyn FnOnce() + Send>) -> Result<Vec<String>, BucketRefusal> {
+        Err(BucketRefusal::NotFound)
+    }
+
+    fn followers(&self, _: &str) -> Followers {
+        Followers::Followed
+    }
+}
+
+#[test]
+fn a_change_in_the_name_of_a_user_who_is_gone_at_its_end_is_told_as_it_ended() {
+    with_ports(|port| {
+        let barrier = || Barrier::new(2);
+        let slow = Arc::new(SlowAdministrator { begun: barrier(), released: barrier() });
+        let administrator: Weak<dyn BucketAdministrator> = Arc::downgrade(&slow) as _;
+        port.server.administrate_with(administrator);
+        put_user(port, "root", "admin");
+        let mut client = port.client(&[XERROR]);
+        let create = frame(0x85).key(b"orders").value(b"ep.so");
+        client.send(&named(create, "root").bytes());
+        slow.begun.wait();
+        port.users.edit(&UsersEdit::RemoveUser("root".to_owned()), Editor::Admin).unwrap();
+        slow.released.wait();
+        assert_eq!(client.receive().status, 0);
+        assert_eq!(client.ask(named(get(b"k"), "root")).status, EACCESS, "there is no such user");
     });
 }
 
