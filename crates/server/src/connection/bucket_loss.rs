@@ -11,8 +11,8 @@ use crate::commands;
 
 impl Connection {
     /// The bucket goes. What waits for it is answered, and the connection closes behind that; but
-    /// one that has the bucket deleted hears of the end, and so does whoever has not read yet how a
-    /// change of his has ended.
+    /// one that has a bucket made or deleted hears of the end, and so does whoever has not read yet
+    /// how a change of his has ended.
     pub(crate) fn lose_bucket(&mut self, turn: &mut Turn<'_>) {
         let lost = turn.parked.take_of(turn.token);
         for request in &lost {

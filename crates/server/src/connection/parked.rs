@@ -62,11 +62,14 @@ impl Kept {
         }
     }
 
-    /// Whether it is an order to delete a bucket.
-    fn deletes_bucket(&self) -> bool {
+    /// Whether it is an order about the node's buckets, which is carried out whichever of them the
+    /// connection has.
+    fn changes_buckets(&self) -> bool {
         match self {
             // The second byte of a frame is its opcode.
-            Self::Frame(bytes) => bytes.get(1) == Some(&Opcode::DeleteBucket.byte()),
+            Self::Frame(bytes) => bytes.get(1).is_some_and(|byte| {
+                [Opcode::CreateBucket, Opcode::DeleteBucket].map(Opcode::byte).contains(byte)
+            }),
             Self::Answer(_) | Self::Line(..) | Self::HeadOfInput => false,
         }
     }
@@ -135,11 +138,11 @@ impl Parked {
         self.requests.remove(&waiter.0)
     }
 
-    /// Takes the requests of a connection that wait for its bucket: all, but for an order to delete
-    /// that.
+    /// Takes the requests of a connection that wait for its bucket: all, but for orders about
+    /// buckets.
     pub(crate) fn take_of(&mut self, token: usize) -> Vec<ParkedRequest> {
         let is_lost =
-            |request: &ParkedRequest| request.token == token && !request.kept.deletes_bucket();
+            |request: &ParkedRequest| request.token == token && !request.kept.changes_buckets();
         let lost = self.requests.iter().filter(|(_, request)| is_lost(request));
         let mut names: Vec<u64> = lost.map(|(name, _)| *name).collect();
         // Answered in the order in which they came, not in that of the map (invariant 12).
@@ -207,6 +210,23 @@ mod tests {
         let Kept::Answer(answer) = taken.kept else { panic!("it was an answer") };
         assert_eq!(answer.known, KnownAnswer::Number(5));
         assert!(parked.take(waiter, &end).is_none(), "a write ends once");
+    }
+
+    #[test]
+    fn orders_about_buckets_wait_on_when_their_connection_loses_its_own() {
+        let frame_of = |opcode: Opcode| Kept::Frame(vec![0x80, opcode.byte()]);
+        let mut parked = Parked::of_worker(0);
+        let opcodes = [Opcode::CreateBucket, Opcode::Get, Opcode::DeleteBucket];
+        let waiters = opcodes.map(|opcode| {
+            let waiter = parked.next_waiter();
+            parked.park(waiter, request(7, frame_of(opcode)));
+            waiter
+        });
+        assert_eq!(parked.take_of(7).len(), 1);
+        for (waiter, waits) in waiters.into_iter().zip([true, false, true]) {
+            let end = Completed::BucketChanged(Ok(()));
+            assert_eq!(parked.take(waiter, &end).is_some(), waits);
+        }
     }
 
     #[test]
