@@ -132,13 +132,13 @@ impl KnownFiles {
 }
 
 /// The branch to which what the vBucket has whole belongs. Later ones may be forgotten when it
-/// becomes active.
+/// becomes active, and one that begins behind all of that when it follows a node that does not know
+/// it: nothing has come in it.
 fn branch_of(record: &VbucketRecord, high_seqno: Seqno) -> Option<VbUuid> {
     let is_whole = record.snapshot_end <= high_seqno;
     let whole_seqno = if is_whole { high_seqno } else { record.snapshot_start };
-    let has_whole = whole_seqno > Seqno(0);
-    let is_older = |entry: &&FailoverEntry| entry.seqno <= whole_seqno;
-    record.failover_table.iter().find(is_older).filter(|_| has_whole).map(|entry| entry.uuid)
+    let is_older = |entry: &&FailoverEntry| entry.seqno < whole_seqno;
+    record.failover_table.iter().find(is_older).map(|entry| entry.uuid)
 }
 
 impl Witnesses {

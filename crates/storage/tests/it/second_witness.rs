@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use document::{Seqno, Vbid};
+use document::{FailoverEntry, Seqno, VbUuid, Vbid};
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use platform::{Clock, Entropy, Files, OpenMode, WallTime};
 use storage::couchstore::CouchFile;
@@ -266,4 +266,44 @@ fn a_compacted_file_continues_the_one_before() {
     let path = newest_file(&files, VBID);
     let file = CouchFile::open(&files, &path, OpenMode::Read).unwrap();
     assert_eq!(file.newest_header().unwrap().0.high_seqno, 10);
+}
+
+/// The branches of a history, newest first, by name and where they begin.
+fn branches(of: &[(u64, u64)]) -> Arc<[FailoverEntry]> {
+    of.iter()
+        .map(|&(uuid, seqno)| FailoverEntry { uuid: VbUuid(uuid), seqno: Seqno(seqno) })
+        .collect()
+}
+
+#[test]
+fn a_compacted_file_may_forget_a_branch_that_nothing_came_in() {
+    for (adopted, is_believed) in [
+        // Another node's, whose own branch begins where this one's has begun.
+        ([(3, 5), (1, 0)], true),
+        // What came before is of another history.
+        ([(3, 5), (9, 0)], false),
+    ] {
+        let files = SimulatedFiles::new();
+        let (store, _) = start(&files);
+        let mut own = batch(VBID, (1..=5).map(|seqno| item("key", seqno, b"v")).collect());
+        own.state.failover_table = branches(&[(2, 5), (1, 0)]);
+        commit(&store, own).unwrap();
+        store.apply(VBID).unwrap();
+        drop(store);
+        files.power_cut(0);
+        let (store, _) = start(&files);
+        // Its witness is of the file before.
+        let mut next = batch(VBID, vec![item("key", 6, b"v")]);
+        next.state.failover_table = branches(&adopted);
+        commit(&store, next).unwrap();
+        store.apply(VBID).unwrap();
+        let request = storage::CompactionRequest::default();
+        let progress = storage::CompactionProgress::new();
+        store.compact(VBID, &request, &progress, &crate::compaction::Between(|_| {})).unwrap();
+        drop(store);
+        files.power_cut(0);
+        let (_, report) = start(&files);
+        let is_found = report.unreadable_vbuckets().count() == 0;
+        assert_eq!(is_found, is_believed, "{adopted:?}: {report:?}");
+    }
 }
