@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use bucket::{
-    Addition, ApplyConfig, Attempted, BucketConfig, CounterRequest, DurabilityMinLevel, Incoming,
-    Write,
+    Addition, ApplyConfig, Attempted, BucketConfig, CompactionOrder, CounterRequest,
+    DurabilityMinLevel, Incoming, Write,
 };
 use bucket::{Bucket, Refused};
 use bucket::{Persistence, Placement};
@@ -18,6 +18,7 @@ use vbucket::{
     Received, ReceivedSnapshot, StoreMode, SyncWriteRequest, Waiter, WriteCondition, Written,
 };
 
+use crate::compaction::compact;
 use crate::support::{Machine, No, config, files_config, key};
 
 const VBID: Vbid = Vbid(0);
@@ -71,7 +72,9 @@ pub(crate) fn announce(bucket: &Bucket, snapshot: ReceivedSnapshot) {
 /// newer version and a tombstone of the first two.
 #[test]
 fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
-    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+    let policies = [EvictionPolicy::ValueOnly, EvictionPolicy::Full];
+    for (policy, purges) in policies.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+        let case = format!("{policy:?}, purges {purges}");
         let mut config = config();
         config.eviction.policy = policy;
         let mut machine = Machine::with(config);
@@ -85,21 +88,26 @@ fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
         announce(&machine.bucket, snapshot(4, 9, true));
         receive(&machine.bucket, "a", 4, Operation::Mutation, false);
         receive(&machine.bucket, "b", 5, Operation::Mutation, true);
+        receive(&machine.bucket, "d", 6, Operation::Mutation, false);
         machine.run();
+        if purges {
+            let order = CompactionOrder { drop_deletes: true, ..CompactionOrder::default() };
+            compact(&mut machine, VBID, order);
+        }
         for stop in [Machine::stop_and_start, Machine::restart] {
             machine = stop(machine);
             machine.run();
             let count = |machine: &Machine| {
                 machine.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.prepare_count())
             };
-            assert_eq!(count(&machine), Some(1), "{policy:?}");
+            assert_eq!(count(&machine), Some(1), "{case}");
         }
         let topology = Some(vec![vec![Some("this".to_owned())]]);
         machine.bucket.set_vbucket_state(VBID, VbucketState::Active, topology).unwrap();
         machine.run();
-        assert_eq!(machine.get(VBID, "a").unwrap(), b"4", "{policy:?}");
-        assert!(machine.get(VBID, "b").is_err(), "{policy:?}");
-        assert_eq!(machine.get(VBID, "c").unwrap(), b"3", "{policy:?}");
+        assert_eq!(machine.get(VBID, "a").unwrap(), b"4", "{case}");
+        assert!(machine.get(VBID, "b").is_err(), "{case}");
+        assert_eq!(machine.get(VBID, "c").unwrap(), b"3", "{case}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a compaction leaves out (docs/specification/engine.md, section 4.8).
 
 use document::key::decode_collection;
-use document::{CollectionId, Map, Seqno};
+use document::{CollectionId, Map, Seqno, Set};
 
 use super::request::{CompactionRequest, Purged};
 use crate::couchstore::{DocumentInfo, Verdict};
@@ -17,6 +17,8 @@ pub(super) struct PurgeFilter<'a> {
     high_seqno: u64,
     /// Prepares up to here are completed.
     completed_seqno: Seqno,
+    /// The documents of prepares that go to the new file.
+    prepared: Set<Vec<u8>>,
     /// Documents of these collections up to these seqnos are gone.
     dropped: Map<CollectionId, Seqno>,
     /// The highest seqnos of collections, as far as they were asked for.
@@ -57,13 +59,14 @@ impl<'a> PurgeFilter<'a> {
             request,
             high_seqno,
             completed_seqno,
+            prepared: Set::default(),
             dropped: ends,
             collection_highs: Map::default(),
             tally: Tally::default(),
         }
     }
 
-    /// Whether a document goes to the new file.
+    /// Whether a document goes to the new file. Documents come in the order of their seqnos.
     pub(super) fn judge(
         &mut self,
         info: &DocumentInfo<'_>,
@@ -76,7 +79,13 @@ impl<'a> PurgeFilter<'a> {
             return Ok(Verdict::Drop);
         }
         if info.deleted {
-            if !self.is_old_tombstone(info) || self.is_highest(info, high_seqno_of)? {
+            // A prepare with a newer version of its document behind it has ended. Without that it
+            // would be taken for one that has not.
+            let tells_of_end = self.prepared.contains(info.id);
+            if tells_of_end
+                || !self.is_old_tombstone(info)
+                || self.is_highest(info, high_seqno_of)?
+            {
                 return Ok(Verdict::Keep);
             }
             self.tally.purged.tombstones += 1;
@@ -84,10 +93,13 @@ impl<'a> PurgeFilter<'a> {
             self.tally.purge_seqno = self.tally.purge_seqno.max(info.seqno);
             return Ok(Verdict::Drop);
         }
-        if disk_document::is_prepare(info) && info.seqno <= self.completed_seqno.0 {
-            self.tally.purged.prepares += 1;
-            self.tally.note(info);
-            return Ok(Verdict::Drop);
+        if disk_document::is_prepare(info) {
+            if info.seqno <= self.completed_seqno.0 {
+                self.tally.purged.prepares += 1;
+                self.tally.note(info);
+                return Ok(Verdict::Drop);
+            }
+            self.prepared.extend(info.id.get(1..).map(<[u8]>::to_vec));
         }
         Ok(Verdict::Keep)
     }

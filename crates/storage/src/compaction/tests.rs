@@ -240,6 +240,27 @@ fn each_document_stays_or_goes_by_the_rules() {
 }
 
 #[test]
+fn a_tombstone_stays_beside_a_prepare_whose_end_nothing_else_tells() {
+    let all = CompactionRequest { drop_deletes: true, ..CompactionRequest::default() };
+    for (completed_seqno, left) in [(0, &[1, 2, 4, 5, 9][..]), (1, &[2, 5, 9]), (2, &[9])] {
+        let mut source = Source::new();
+        source.record.completed_seqno = Seqno(completed_seqno);
+        let rows = [
+            prepare("a", 1),
+            prepare("b", 2),
+            tombstone(b"\x00c", 3, NOW),
+            tombstone(b"\x00a", 4, NOW),
+            tombstone(b"\x00b", 5, NOW),
+            abort("c", 6, NOW),
+            alive(b"\x00last", 9, 0),
+        ];
+        let before = source.commit(&rows, vec![]);
+        let (found, _) = compacted(&mut source, &before, &[], &all);
+        assert_eq!(found.seqnos, left, "completed {completed_seqno}");
+    }
+}
+
+#[test]
 fn counters_are_right_when_what_was_purged_is_written_again_meanwhile() {
     let mut source = Source::new();
     source.record.completed_seqno = Seqno(6);
