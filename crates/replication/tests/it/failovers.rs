@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bucket::{BucketConfig, Persistence};
+use bucket::{BucketConfig, CompactionOrder, Persistence};
 use document::{
     Deletion, DurabilityLevel, FailoverEntry, ItemBuilder, ItemMeta, Key, Operation, Seqno,
 };
@@ -200,6 +200,7 @@ impl Run {
             10 | 11 => self.client.take(&self.nodes[self.active].machine, count),
             12 if self.below(6) == 0 => self.restart_replica(),
             13 if self.below(3) == 0 => self.abort(),
+            14 if self.below(4) == 0 => self.purge(),
             _ => self.replicate(count),
         }
     }
@@ -224,12 +225,22 @@ impl Run {
         });
     }
 
+    /// One of the files forgets its tombstones.
+    fn purge(&mut self) {
+        let node = usize::try_from(self.below(2)).unwrap();
+        let machine = &mut self.nodes[node].machine;
+        let order = CompactionOrder { drop_deletes: true, ..CompactionOrder::default() };
+        machine.bucket.compact(VBID, order, |_| {}).unwrap();
+        machine.run();
+    }
+
     fn recover_memory(&mut self) {
         let steps =
             [RecoveryStep::CloseFullCheckpoint, RecoveryStep::Expel, RecoveryStep::DropSlowCursors];
         let count = usize::try_from(self.below(4)).unwrap();
+        let node = usize::try_from(self.below(2)).unwrap();
         for step in &steps[..count] {
-            self.source().bucket.on_vbucket(VBID, |vbucket, now, effects| {
+            self.nodes[node].machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
                 vbucket.recover_memory(*step, now.monotonic, effects);
             });
         }
