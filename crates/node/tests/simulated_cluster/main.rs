@@ -192,6 +192,8 @@ struct Cluster {
     adopted: Option<ClusterPlan>,
     /// Whether nodes speak TLS with each other.
     has_tls: bool,
+    /// Of all clients: what follows from the password takes long.
+    login: Login,
 }
 
 impl Cluster {
@@ -219,6 +221,7 @@ impl Cluster {
             others: Others::default(),
             adopted: None,
             has_tls: false,
+            login: Login::new("Administrator", PASSWORD),
         }
     }
 
@@ -397,16 +400,17 @@ impl Shared {
 
     /// A client of a bucket of the node on a machine.
     fn connect(&self, index: usize, bucket: &str) -> Result<Connection, ClientError> {
-        let (network, host) = {
+        let (network, host, login) = {
             let cluster = self.lock();
-            (Network::from(cluster.network.host(CLIENT)), cluster.machines[index].address)
+            let network = Network::from(cluster.network.host(CLIENT));
+            (network, cluster.machines[index].address, cluster.login.clone())
         };
         let address = ServerAddress::new(host.to_string(), PORT);
         let stream = network
             .connect(SocketAddr::new(host, PORT))
             .map_err(|cause| ClientError::Unreachable { address: address.to_string(), cause })?;
         let mut options = ConnectionOptions::new("simulated");
-        options.login = Some(Login::new("Administrator", PASSWORD));
+        options.login = Some(login);
         options.bucket = Some(bucket.to_owned());
         options.features =
             FeatureSet::NONE.with(Feature::AltRequestSupport).with(Feature::SyncReplication);
