@@ -13,6 +13,9 @@ use super::directory::{Description, Member};
 use crate::peer_agent::{PeerAgent, authorization};
 
 const MAP_PATH: &str = "/settee/clusterMap";
+/// How often a member is handed a map that is to settle. Each time it waits for its replicator, and
+/// asks its disk again.
+const SETTLE_TRIES_MAX: usize = 3;
 
 /// What a node says of its map.
 #[derive(Deserialize)]
@@ -70,7 +73,20 @@ pub(super) fn settle(
     cluster: &Description,
     patience: Duration,
 ) -> anyhow::Result<()> {
-    ensure_settled(&put(plan, member, cluster, patience)?, &member.name)
+    settled_within(SETTLE_TRIES_MAX, &member.name, || put(plan, member, cluster, patience))
+}
+
+fn settled_within(
+    tries_max: usize,
+    member: &str,
+    mut ask: impl FnMut() -> anyhow::Result<MapAnswer>,
+) -> anyhow::Result<()> {
+    for _ in 1..tries_max {
+        if ask()?.unsettled.is_empty() {
+            return Ok(());
+        }
+    }
+    ensure_settled(&ask()?, member)
 }
 
 fn ensure_settled(answer: &MapAnswer, member: &str) -> anyhow::Result<()> {
@@ -190,6 +206,20 @@ mod tests {
         settled(r#"{"pending": []}"#).unwrap();
         let why = settled(r#"{"pending": [], "unsettled": ["a", "b"]}"#).unwrap_err().to_string();
         assert_eq!(why, "the map has not settled on n_1 yet: a; b");
+    }
+
+    #[test]
+    fn who_has_not_settled_is_asked_again_and_not_for_ever() {
+        for (settles_at, asked, is_settled) in [(1, 1, true), (3, 3, true), (4, 3, false)] {
+            let mut count = 0;
+            let settled = settled_within(3, "n_1", || {
+                count += 1;
+                let unsettled = if count < settles_at { r#"["a"]"# } else { "[]" };
+                let answer = format!(r#"{{"pending": [], "unsettled": {unsettled}}}"#);
+                Ok(serde_json::from_str(&answer)?)
+            });
+            assert_eq!((count, settled.is_ok()), (asked, is_settled));
+        }
     }
 
     #[test]
