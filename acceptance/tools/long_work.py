@@ -32,7 +32,7 @@ def work_that_takes_long_tells_how_far_it_is(_nodes, threads):
         typed("load", "--num-items", DOCUMENTS, "--min-size", "100", "--max-size", "100",
               "--populate-only", "--num-threads", "4", "--random-body")
         compact(node)
-        wait_until(lambda: COMPACTING.search(log_of(node)), 30, "a compaction tells how far it is")
+        wait_until(lambda: COMPACTING.search(log_of(node)), 90, "a compaction tells how far it is")
         backup = os.path.join(work_directory(), f"long-backup-{threads}")
         said = typed("backup", "--target", backup)
         expect(BACKUP.search(said.err), f"a backup tells how far it is: {said.err[-500:]}")
