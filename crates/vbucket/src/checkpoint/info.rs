@@ -28,7 +28,7 @@ pub struct Snapshot {
     /// The first seqno.
     pub start: Seqno,
     /// The last seqno. Of a checkpoint that was closed before all of its snapshot had come, the
-    /// last one that did.
+    /// last one that did: if nothing had, that is in front of the first one.
     pub end: Seqno,
     /// Where history is consistent once more.
     pub whole_end: Seqno,

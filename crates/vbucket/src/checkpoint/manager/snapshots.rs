@@ -118,10 +118,10 @@ impl CheckpointManager {
     fn close_open(&mut self, last: Option<&Segment>) -> Vec<Arc<Segment>> {
         let high = self.high_seqno;
         let open = &mut self.open;
-        if open.snapshot.start <= high {
-            open.snapshot.end = open.snapshot.end.min(high);
-            open.snapshot.visible_end = open.snapshot.visible_end.min(high);
-        }
+        // Also where nothing has come, and it has a change of role alone: what its snapshot begins
+        // with comes in the next one then, and a reader would take it for something that it has.
+        open.snapshot.end = open.snapshot.end.min(high);
+        open.snapshot.visible_end = open.snapshot.visible_end.min(high);
         if open.snapshot.end < open.snapshot.whole_end && open.info.kind().is_disk() {
             // What ended prepares may be in the part that follows.
             open.snapshot.high_completed = Some(Seqno(0));

@@ -400,6 +400,26 @@ fn a_change_of_role_alone_is_something_to_read() {
 }
 
 #[test]
+fn a_checkpoint_ends_with_what_had_come_when_it_was_closed_though_that_is_nothing() {
+    let mut bench = Bench::flushed();
+    let stream = bench.stream("stream", 0);
+    bench.queue_all(&[1, 2]);
+    // A replica is told of a snapshot of which nothing comes, and of another role twice.
+    let (kind, snapshot) = memory(3, 5);
+    drop(bench.log.begin_snapshot(kind, snapshot));
+    bench.log.queue_state(VbucketState::Pending);
+    for _ in 0..2 {
+        drop(bench.log.begin_checkpoint());
+        bench.log.queue_state(VbucketState::Active);
+    }
+    drop(bench.log.begin_checkpoint());
+    bench.queue_all(&[3]);
+    let sections = bench.log.begin_read(stream).unwrap().sections();
+    let ends = sections.iter().map(|section| (section.items.len(), section.snapshot.end.0));
+    assert_eq!(ends.collect::<Vec<_>>(), [(2, 2), (0, 2), (0, 2), (0, 2), (1, 3)]);
+}
+
+#[test]
 fn a_reset_moves_every_cursor_to_the_new_end() {
     let mut bench = Bench::flushed();
     let stream = bench.stream("stream", 0);
