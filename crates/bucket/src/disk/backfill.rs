@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use document::{CollectionId, Item, Map, Seqno, Vbid, VbucketState};
-use storage::{FileView, StorageError};
+use document::{CollectionId, Item, Map, Seqno, Set, Vbid, VbucketState};
+use storage::{DroppedCollection, FileView, StorageError};
 use vbucket::{ItemAction, Vbucket, VisitPosition};
 
 use crate::core::{Bucket, BucketCore};
@@ -50,6 +50,10 @@ pub enum BackfillOrder {
 pub struct Backfill {
     facts: BackfillFacts,
     source: Source,
+    /// Collections that are dropped in it, and where: a file has their documents until it is
+    /// compacted. Of the events that said where those came from, the ones that say where they went
+    /// have taken the place. What is dropped behind its end is there up to that.
+    dropped: Map<CollectionId, Seqno>,
 }
 
 enum Source {
@@ -94,7 +98,8 @@ impl Bucket {
         let core = &self.0;
         let Some(view) = core.store.view(vbid)? else {
             let facts = BackfillFacts::default();
-            return Ok(Some(Backfill { facts, source: Source::Nothing }));
+            let dropped = Map::default();
+            return Ok(Some(Backfill { facts, source: Source::Nothing, dropped }));
         };
         let item_count = view.item_count_from(after.next())?;
         let mut facts = BackfillFacts { item_count, ..facts_of(&view)? };
@@ -109,11 +114,16 @@ impl Bucket {
                 facts.snapshot_end = facts.high;
             }
         });
+        let mut dropped: Map<CollectionId, Seqno> = Map::default();
+        for DroppedCollection { collection, end_seqno, .. } in view.dropped_collections()? {
+            let end = dropped.entry(collection).or_default();
+            *end = end_seqno.max(*end);
+        }
         let source = match order {
             BackfillOrder::BySeqno => Source::File(view, after.next()),
             BackfillOrder::ByKey => Source::FileByKey(view, Vec::new()),
         };
-        Ok(Some(Backfill { facts, source }))
+        Ok(Some(Backfill { facts, source, dropped }))
     }
 }
 
@@ -151,6 +161,7 @@ impl Backfill {
     /// The file cannot be read.
     pub fn read(&mut self, bytes_max: usize, items: &mut Vec<Item>) -> Result<bool, StorageError> {
         let mut bytes = 0;
+        let dropped = &self.dropped;
         match &mut self.source {
             Source::Nothing => Ok(false),
             Source::Memory(waiting) => {
@@ -165,8 +176,11 @@ impl Backfill {
                 let mut has_more = false;
                 view.scan(*from, |item| {
                     *from = item.seqno().next();
+                    // Also of what is left out: a portion takes so long to read.
                     bytes += item.allocation_size();
-                    items.push(item);
+                    if !is_dropped(&item, dropped) {
+                        items.push(item);
+                    }
                     has_more = bytes >= bytes_max;
                     if has_more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 })?;
@@ -179,7 +193,7 @@ impl Backfill {
                     // Also of what is left out: the next portion goes on behind it.
                     last.clear();
                     last.extend_from_slice(item.key().encoded());
-                    if !item.operation().is_prepared() {
+                    if !item.operation().is_prepared() && !is_dropped(&item, dropped) {
                         bytes += item.allocation_size();
                         items.push(item);
                     }
@@ -193,6 +207,16 @@ impl Backfill {
             }
         }
     }
+}
+
+fn is_dropped(item: &Item, dropped: &Map<CollectionId, Seqno>) -> bool {
+    is_named(item) && dropped.get(&item.key().collection()).is_some_and(|end| item.seqno() <= *end)
+}
+
+/// Whether it is of a document in a named collection.
+fn is_named(item: &Item) -> bool {
+    let key = item.key();
+    !key.is_in_default_collection() && !key.is_of_event()
 }
 
 impl BucketCore {
@@ -234,13 +258,16 @@ impl BucketCore {
             // Neither prepares nor events are in the table.
             let mut beside = vbucket.prepared_items();
             beside.extend(vbucket.events());
-            is_same_history.then(|| (range, beside, facts_of_memory(vbucket)))
+            let open: Set<CollectionId> = vbucket.collections().map(|(id, _)| id).collect();
+            is_same_history.then(|| (range, beside, open, facts_of_memory(vbucket)))
         });
-        let (range, beside, facts) = since.ok()??;
+        let (range, beside, open, facts) = since.ok()??;
         let since = range.map(|range| range.items()).unwrap_or_default();
         beside.into_iter().chain(since).for_each(|item| keep_newest(&mut newest, item));
+        // Documents of dropped collections are in the table until they are erased.
+        let is_there = |item: &Item| !is_named(item) || open.contains(&item.key().collection());
         let mut items: Vec<Item> =
-            newest.into_values().filter(|item| item.seqno() > after).collect();
+            newest.into_values().filter(|item| item.seqno() > after && is_there(item)).collect();
         match order {
             BackfillOrder::BySeqno => items.sort_unstable_by_key(Item::seqno),
             BackfillOrder::ByKey => {
@@ -251,7 +278,7 @@ impl BucketCore {
         assert!(items.iter().all(|item| item.seqno() > after), "what is known is not read again");
         let item_count = u64::try_from(items.len()).unwrap_or(u64::MAX);
         let facts = BackfillFacts { item_count, ..facts };
-        Some(Backfill { facts, source: Source::Memory(items.into()) })
+        Some(Backfill { facts, source: Source::Memory(items.into()), dropped: Map::default() })
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bucket::Bucket;
-use document::{CollectionId, Item, Key, Seqno, Set, VbUuid, VbucketState};
+use document::{Seqno, VbUuid, VbucketState};
 use platform::Instant;
 use protocol::dcp::{EndReason, Envelope};
 use vbucket::checkpoint::{CursorId, LogRange, ReadLimit, Tenure};
@@ -144,7 +144,6 @@ impl Stream {
         set(&self.counters.backfill_remaining, self.backfill_remaining);
         let read: u64 = items.iter().map(size_of_item).sum();
         let before = self.queue.len();
-        let items = self.without_hidden(bucket, items);
         match self.by_key {
             Some(_) => self.snapshots.add_items_by_key(items, &mut self.queue),
             None => self.snapshots.add_disk_items(items, &mut self.queue),
@@ -171,22 +170,6 @@ impl Stream {
             Some(false) => self.finish(EndReason::BackfillFailed),
         }
         Found::Something
-    }
-
-    /// A file has documents of dropped collections until it is compacted. Of the events that said
-    /// where those came from, the ones that say where they went have taken the place.
-    fn without_hidden(&self, bucket: &Bucket, mut items: Vec<Item>) -> Vec<Item> {
-        let is_named = |key: Key<'_>| !key.is_in_default_collection() && !key.is_of_event();
-        let named = items.iter().map(Item::key).filter(|key| is_named(*key));
-        let mut hidden: Set<CollectionId> = named.map(Key::collection).collect();
-        if !hidden.is_empty() {
-            bucket.with_vbucket(self.key.vbid, |vbucket| {
-                hidden.retain(|id| vbucket.collection(*id).is_none());
-            });
-            let is_shown = |key: Key<'_>| !is_named(key) || !hidden.contains(&key.collection());
-            items.retain(|item| is_shown(item.key()));
-        }
-        items
     }
 
     /// Whether tombstones behind what was handed over were purged, up to `purge`, since the stream

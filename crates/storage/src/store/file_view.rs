@@ -6,6 +6,7 @@ use std::sync::Arc;
 use document::{CollectionId, Item, Seqno};
 
 use crate::error::StorageError;
+use crate::records::dropped_collections::{self, DROPPED_COLLECTIONS, DroppedCollection};
 use crate::records::vbucket_record::VbucketRecord;
 use crate::records::{collection_statistics, disk_document};
 use crate::store::vbucket_file::Snapshot;
@@ -34,6 +35,13 @@ impl FileView {
         let mut reader = self.0.file.reader(&self.0.header);
         let statistics = collection_statistics::read(&mut reader, collection)?;
         Ok(Seqno(statistics.high_seqno))
+    }
+
+    /// Collections that are dropped in it, and of which it may have documents from before that.
+    pub fn dropped_collections(&self) -> Result<Vec<DroppedCollection>, StorageError> {
+        let mut reader = self.0.file.reader(&self.0.header);
+        let content = reader.local(DROPPED_COLLECTIONS)?;
+        Ok(content.as_deref().and_then(dropped_collections::decode).unwrap_or_default())
     }
 
     /// What the vBucket remembers beside its documents.
