@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use document::{Item, Seqno, VbUuid, Vbid, VbucketState};
+use document::key::encode_collection;
+use document::{CollectionId, Item, Seqno, VbUuid, Vbid, VbucketState};
 use protocol::dcp::{
     EndReason, Envelope, Marker, MarkerFlags, Message, OpenFlags, StreamFlags, StreamRequest,
 };
@@ -12,6 +13,9 @@ use protocol::{Feature, FeatureSet, Frame, Opcode, Parsed, Status};
 use replication::{Answer, MessageSink, Opening, Producer};
 
 use crate::support::Machine;
+
+/// The number of the event.
+const COLLECTION_DROPPED: u32 = 1;
 
 /// Room for messages.
 #[derive(Default)]
@@ -338,6 +342,15 @@ impl Received {
                 self.note_seqno(abort.seqno);
                 self.steps.push(Step::Abort(abort.prepare, abort.seqno));
                 self.prepares.remove(abort.key);
+            }
+            Message::SystemEvent(event) => {
+                self.note_seqno(event.seqno);
+                if event.event == COLLECTION_DROPPED {
+                    let id = event.value[12..16].try_into().unwrap();
+                    let prefix = encode_collection(CollectionId(u32::from_be_bytes(id)));
+                    self.documents.retain(|key, _| !key.starts_with(&prefix));
+                    self.prepares.retain(|key, _| !key.starts_with(&prefix));
+                }
             }
             Message::StreamEnd(reason) => self.end = Some(*reason),
             other => panic!("{other:?} is not expected"),
