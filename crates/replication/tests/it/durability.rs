@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bucket::{BucketConfig, BucketType, Persistence};
-use document::{DurabilityLevel, Seqno, VbucketState};
+use document::key::encode_collection;
+use document::{DurabilityLevel, Key, ManifestEdit, Seqno, VbucketState};
 use protocol::Feature;
 use protocol::dcp::{Message, StreamFlags, StreamRequest};
 use replication::Answer;
-use vbucket::Waiter;
+use vbucket::{Now, Waiter};
 
 use crate::consumer::{Consumer, Step};
 use crate::support::{Machine, VBID, config};
@@ -231,4 +232,53 @@ fn backfill_prepares(mut machine: Machine) {
     late.take_all(&mut machine);
     assert_eq!(late.streams[&VBID].documents, values);
     assert_eq!(late.streams[&VBID].steps, []);
+}
+
+#[test]
+fn a_replica_has_what_ends_before_the_drop_of_its_collection() {
+    let ephemeral = Some(BucketType::Ephemeral);
+    for config in [
+        config(),
+        BucketConfig { persistence: Persistence::Files, ..config() },
+        BucketConfig { bucket_type: ephemeral, ..config() },
+    ] {
+        drop_behind_a_backfill(machine(config));
+    }
+}
+
+fn drop_behind_a_backfill(mut machine: Machine) {
+    let (scope, collection) = ("_default", "c");
+    let create =
+        ManifestEdit::CreateCollection { scope, collection, max_ttl: None, history: false };
+    let manifest = machine.bucket.manifest().edited(create).unwrap();
+    machine.bucket.set_manifest(manifest.clone()).unwrap();
+    let mut key = encode_collection(manifest.scopes[0].collections[1].id);
+    key.push(b'k');
+    let level = DurabilityLevel::Majority;
+    assert!(machine.set_durable_at(Waiter(1), Key::from_trusted(&key), b"v", level));
+    // Nothing of it is in the log any more.
+    machine.run();
+    let mut replica = replica(&machine);
+    replica.resume(&machine, VBID, u64::MAX);
+    // It is read, and not sent yet.
+    machine.run();
+    machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
+        let monotonic = now.monotonic.after(Duration::from_secs(2_000));
+        vbucket.end_overdue_sync_writes(Now { monotonic, ..now }, effects);
+    });
+    let drop = ManifestEdit::DropCollection { scope, collection };
+    machine.bucket.set_manifest(manifest.edited(drop).unwrap()).unwrap();
+    replica.take_all(&mut machine);
+    let received = &replica.streams[&VBID];
+    let (prepare, abort, drop) = (Seqno(2), Seqno(3), Seqno(4));
+    assert_eq!(received.markers[0].end, prepare, "a backfill, and then the log");
+    assert_eq!(received.steps, [Step::Prepare(prepare), Step::Abort(prepare, abort)]);
+    assert_eq!(received.seqno, drop);
+    // Of what is dropped within its backfill nothing comes.
+    machine.run();
+    let mut late = self::replica(&machine);
+    late.resume(&machine, VBID, u64::MAX);
+    late.take_all(&mut machine);
+    let received = &late.streams[&VBID];
+    assert_eq!((received.seqno, &received.steps[..]), (drop, &[][..]));
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bucket::{ApplyConfig, Attempted, Bucket, BucketConfig, Completion, Completions, Incoming};
 use bucket::{Persistence, PersistenceMode, Refused, Session, Surroundings, Write};
-use document::{Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, KeyBuf, RevSeqno, Seqno, Vbid};
+use document::{
+    Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Key, KeyBuf, RevSeqno, Seqno, Vbid,
+};
 use executor::DeterministicPool;
 use platform::accounts::AccountId;
 use platform::simulated::SimulatedFiles;
@@ -163,11 +165,21 @@ impl Machine {
         value: &[u8],
         level: DurabilityLevel,
     ) -> bool {
+        self.set_durable_at(waiter, key(name).as_key(), value, level)
+    }
+
+    /// The same of a document in any collection.
+    pub(crate) fn set_durable_at(
+        &mut self,
+        waiter: Waiter,
+        key: Key<'_>,
+        value: &[u8],
+        level: DurabilityLevel,
+    ) -> bool {
         let deadline = self.clock.now().after(Duration::from_secs(1_000));
         let request = SyncWriteRequest { level, deadline, waiter };
         let condition = WriteCondition { sync_write: Some(request), ..WriteCondition::default() };
-        let key = key(name);
-        let set = Write::set(VBID, key.as_key(), Incoming::plain(value));
+        let set = Write::set(VBID, key, Incoming::plain(value));
         let stored = self.bucket.store(&mut self.session, Write { condition, ..set });
         stored == Ok(Attempted::Answered(Written::Begun))
     }
