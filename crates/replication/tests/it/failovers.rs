@@ -1,6 +1,7 @@
 //! A client that follows a vBucket from node to node: of two nodes now one and now the other is
 //! lost, with what it has not written to its disk, and the other is promoted.
 
+mod acknowledged;
 mod client;
 mod link;
 mod node;
@@ -17,6 +18,7 @@ use protocol::Feature;
 use vbucket::eviction::EvictionPolicy;
 use vbucket::{Now, RecoveryStep, Waiter};
 
+use acknowledged::{Acknowledged, DurableWrite, Lost};
 use client::{Client, Documents};
 use node::{Heard, Node, key_in};
 
@@ -30,18 +32,6 @@ const LEVELS: [DurabilityLevel; 3] = [
 ];
 const COLLECTIONS: &[Feature] = &[Feature::Collections];
 
-/// What there may be of a document that somebody was told to be durable.
-struct Acknowledged {
-    level: DurabilityLevel,
-    /// Its value, and what was written over it since; none for a deletion.
-    values: Vec<Option<Vec<u8>>>,
-    /// A node was lost since, and the other one may not have it yet.
-    is_alone: bool,
-}
-
-/// Key, value if it is no deletion, and level.
-type DurableWrite = (Vec<u8>, Option<Vec<u8>>, DurabilityLevel);
-
 struct Run {
     seed: u64,
     random: Random,
@@ -54,6 +44,7 @@ struct Run {
     /// Durable writes under way, by who waits for them.
     waiting: BTreeMap<u64, DurableWrite>,
     acknowledged: BTreeMap<Vec<u8>, Acknowledged>,
+    replica_lost: Lost,
     /// When all documents that expire have expired, by any clock.
     expiry_max: u32,
     starts: u64,
@@ -78,6 +69,7 @@ impl Run {
             manifest: Manifest::default(),
             waiting: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
+            replica_lost: Lost::Nothing,
             expiry_max: 0,
             starts: 0,
             replica_rollbacks: 0,
@@ -165,27 +157,6 @@ impl Run {
         }
     }
 
-    fn note_commits(&mut self) {
-        for (waiter, _) in self.source().committed.take() {
-            let (key, value, level) = self.waiting.remove(&waiter.0).expect("it was begun");
-            let known = Acknowledged { level, values: vec![value], is_alone: false };
-            self.acknowledged.insert(key, known);
-        }
-    }
-
-    /// What was acknowledged is there, unless it `may_wait` for an end that it will get.
-    fn check_acknowledged(&mut self, may_wait: bool) {
-        for (key, known) in &self.acknowledged {
-            let heard = match self.nodes[self.active].get(key) {
-                Heard::Value(value) => Some(value),
-                Heard::Nothing => None,
-                Heard::Refused if may_wait => continue,
-                Heard::Refused => panic!("seed {}: {key:?} waits for ever", self.seed),
-            };
-            assert!(known.values.contains(&heard), "seed {}: {key:?} is {heard:?}", self.seed);
-        }
-    }
-
     /// A collection comes, or goes. One of the nodes may hear of it later.
     fn change_collections(&mut self) {
         let collection = ["one", "two"][usize::from(self.below(2) == 0)];
@@ -238,14 +209,8 @@ impl Run {
         }
     }
 
-    /// What it has acknowledged as persisted it still has.
     fn restart_replica(&mut self) {
-        self.note_commits();
-        let is_ephemeral = self.nodes[0].is_ephemeral();
-        self.acknowledged.retain(|_, known| {
-            let is_persisted = known.level == DurabilityLevel::PersistToMajority && !is_ephemeral;
-            known.is_alone || is_persisted
-        });
+        self.note_loss(Lost::Memory);
         self.crash(1 - self.active);
     }
 
@@ -263,6 +228,7 @@ impl Run {
             self.restart_replica();
         }
         self.waiting.clear();
+        self.replica_lost = Lost::Nothing;
         self.acknowledged.retain(|_, known| !known.is_alone);
         self.crash(self.active);
         self.active = 1 - self.active;

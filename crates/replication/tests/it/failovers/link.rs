@@ -5,6 +5,7 @@ use protocol::dcp::{Message, StreamFlags, StreamRequest};
 use protocol::{Frame, Opcode, Parsed, Status};
 use replication::Answer;
 
+use super::acknowledged::Lost;
 use super::client::{heard, open};
 use super::receive::receive;
 use super::{COLLECTIONS, Run};
@@ -46,6 +47,7 @@ impl Run {
                         vbucket.begin_receiving(position, &log, effects)
                     });
                     assert_eq!(begun, Some(Ok(())), "seed {}", self.seed);
+                    self.note_stream();
                     self.link = Some(link);
                     return;
                 }
@@ -58,8 +60,7 @@ impl Run {
                 Some(Err(seqno)) => {
                     entry = 0;
                     self.replica_rollbacks += 1;
-                    self.note_commits();
-                    self.acknowledged.retain(|_, known| known.is_alone);
+                    self.note_loss(Lost::Everything);
                     self.target().bucket.rollback(VBID, seqno).unwrap();
                 }
                 None => self.source().run(),
