@@ -181,16 +181,18 @@ fn a_vbucket_goes_over_with_its_prepares_and_its_clients_hear_that_nobody_knows(
     assert_eq!(machine.high_seqno(), Seqno(3));
 }
 
-#[test]
-fn backfills_give_prepares_to_replicas_alone() {
-    let ephemeral = Some(BucketType::Ephemeral);
-    for config in [
+/// With a journal, with files alone, and without any.
+fn buckets_of_every_kind() -> [BucketConfig; 3] {
+    [
         config(),
         BucketConfig { persistence: Persistence::Files, ..config() },
-        BucketConfig { bucket_type: ephemeral, ..config() },
-    ] {
-        backfill_prepares(machine(config));
-    }
+        BucketConfig { bucket_type: Some(BucketType::Ephemeral), ..config() },
+    ]
+}
+
+#[test]
+fn backfills_give_prepares_to_replicas_alone() {
+    buckets_of_every_kind().into_iter().map(machine).for_each(backfill_prepares);
 }
 
 fn backfill_prepares(mut machine: Machine) {
@@ -236,14 +238,7 @@ fn backfill_prepares(mut machine: Machine) {
 
 #[test]
 fn a_replica_has_what_ends_before_the_drop_of_its_collection() {
-    let ephemeral = Some(BucketType::Ephemeral);
-    for config in [
-        config(),
-        BucketConfig { persistence: Persistence::Files, ..config() },
-        BucketConfig { bucket_type: ephemeral, ..config() },
-    ] {
-        drop_behind_a_backfill(machine(config));
-    }
+    buckets_of_every_kind().into_iter().map(machine).for_each(drop_behind_a_backfill);
 }
 
 fn drop_behind_a_backfill(mut machine: Machine) {

@@ -244,6 +244,12 @@ fn what_follows_a_lost_end_is_found_however_often_a_start_is_cut_short() {
     }
 }
 
+fn compact(store: &Store) {
+    let request = storage::CompactionRequest::default();
+    let progress = storage::CompactionProgress::new();
+    store.compact(VBID, &request, &progress, &crate::compaction::Between(|_| {})).unwrap();
+}
+
 #[test]
 fn a_compacted_file_continues_the_one_before() {
     let files = SimulatedFiles::new();
@@ -256,9 +262,7 @@ fn a_compacted_file_continues_the_one_before() {
     // Its witness is of the file before.
     put(&store, VBID, [10]);
     store.apply(VBID).unwrap();
-    let request = storage::CompactionRequest::default();
-    let progress = storage::CompactionProgress::new();
-    store.compact(VBID, &request, &progress, &crate::compaction::Between(|_| {})).unwrap();
+    compact(&store);
     drop(store);
     files.power_cut(0);
     let (_, report) = start(&files);
@@ -297,9 +301,7 @@ fn a_compacted_file_may_forget_a_branch_that_nothing_came_in() {
         next.state.failover_table = branches(&adopted);
         commit(&store, next).unwrap();
         store.apply(VBID).unwrap();
-        let request = storage::CompactionRequest::default();
-        let progress = storage::CompactionProgress::new();
-        store.compact(VBID, &request, &progress, &crate::compaction::Between(|_| {})).unwrap();
+        compact(&store);
         drop(store);
         files.power_cut(0);
         let (_, report) = start(&files);
