@@ -42,8 +42,9 @@ class Record:
         self.acknowledged = 0
         # The smallest number that may be read from now on.
         self.floor = 0
-        # How many acknowledgements there were.
+        # How many acknowledgements there were, and how many refusals of each status since the last.
         self.count = 0
+        self.refusals_since = {}
         # Raised when what was known before counts no more; answers to older questions say nothing.
         self.epoch = 0
         self.is_exposed = False
@@ -53,6 +54,8 @@ class Record:
         """The number was acknowledged, or read, by a question of that epoch."""
         with self.lock:
             self.count += is_acknowledged
+            if is_acknowledged:
+                self.refusals_since = {}
             if epoch == self.epoch and not self.is_exposed:
                 self.floor = max(self.floor, number)
                 if is_acknowledged:
@@ -139,6 +142,12 @@ class Clients:
         """Acknowledgements of each key that has durable writes."""
         return {record.key: record.count for record in self.records if record.level > 0}
 
+    def stuck(self, before):
+        """Keys that have no acknowledgement since these counts, in words."""
+        return [f"{record.key.decode()} of vBucket {self.vbucket(record)} at level {record.level}, "
+                f"refused {record.refusals_since}"
+                for record in self.records if before.get(record.key) == record.count]
+
     def _guard(self, body, records):
         try:
             body(Router(self.cluster, ANSWER_SECONDS), records)
@@ -180,7 +189,8 @@ class Clients:
     def _refused(self, record, response):
         if response is None:
             return
-        self.refusals[response.status] = self.refusals.get(response.status, 0) + 1
+        for counts in (self.refusals, record.refusals_since):
+            counts[response.status] = counts.get(response.status, 0) + 1
         if response.status not in REFUSALS:
             self.problems.append(
                 f"a write of {record.key} at level {record.level} got {response.status:#x}")

@@ -198,21 +198,23 @@ class Chaos:
 
     def _wait_for_durable_writes(self):
         """Every key with durable writes has another one acknowledged."""
-        before = self.clients.counts()
+        before, stuck = self.clients.counts(), []
 
         def all_go_on():
             if self.clients.problems:
                 return True
-            now = self.clients.counts()
-            return all(now[key] > count for key, count in before.items())
+            now = self.clients.stuck(before)
+            stuck[:] = now or stuck
+            return not now
 
         began = time.monotonic()
         try:
             wait_until(all_go_on, DURABLE_AGAIN_SECONDS, "durable writes of every key")
         except AssertionError as error:
-            stuck = [key for key, count in before.items() if self.clients.counts()[key] == count]
-            raise AssertionError(
-                f"{error}; stuck: {stuck[:3]}, refusals {self.clients.refusals}") from None
+            raise AssertionError(f"{error}; stuck: {'; '.join(stuck[:6])}; all refusals "
+                                 f"{self.clients.refusals}") from None
+        if stuck:
+            self.say(f"the last one: {stuck[0]}")
         self._took("durable writes", time.monotonic() - began, DURABLE_AGAIN_SECONDS)
         self._expect_no_problems()
 

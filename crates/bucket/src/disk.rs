@@ -12,13 +12,12 @@ mod disk_errors;
 mod fetch_queue;
 pub(crate) mod file_state;
 mod flush;
+mod flush_order;
 mod flush_queues;
 pub(crate) mod flusher;
 mod frozen;
 mod full_journal;
 mod write_gate;
-
-use document::Vbid;
 
 pub use backfill::{Backfill, BackfillFacts, BackfillOrder};
 pub use frozen::{FreezeError, FrozenBucket, FrozenEntry};
@@ -53,11 +52,6 @@ impl Disk {
             fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
             gate: WriteGate::default(),
         }
-    }
-
-    /// A vBucket has something to flush that somebody waits for.
-    pub(crate) fn queue_flush(&self, vbid: Vbid) {
-        self.flush_queues.push(vbid);
     }
 
     /// What nobody waits for is flushed now, too: logs take memory that is short. Says whether

@@ -6,16 +6,14 @@ use platform::Instant;
 use crate::checkpoint::CursorId;
 use crate::destruction::Destruction;
 use crate::operation::SyncWriteEnd;
+use crate::persistence::FlushUrgency;
 use crate::waiter::Waiter;
 
 /// An action for after the lock. The order of effects is the order in which they came about.
 #[derive(Debug)]
 pub enum Effect {
-    /// The vBucket has something to flush that others wait for, and is not queued for it yet.
-    WakeFlusher,
-    /// The vBucket has something to flush that nobody waits for, and is not queued for it yet: it
-    /// may stay away for a moment, and go with what comes next.
-    DeferFlush,
+    /// The vBucket has something to flush, and is not queued for it with that urgency yet.
+    Flush(FlushUrgency),
     /// A document is read so often that its counter is full: all counters are to be halved.
     WakeDecayer,
     /// Memory that must not be freed under the lock. Dropping it is all there is to do.

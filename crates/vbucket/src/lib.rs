@@ -41,7 +41,7 @@ pub use operation::{
     StoreMode, SyncWriteEnd, SyncWriteRequest, Visibility, WriteCondition, Written,
 };
 pub use persistence::{
-    FileFacts, FlushWork, PersistentState, SeqnoStatus, SnapshotRange, Topology,
+    FileFacts, FlushUrgency, FlushWork, PersistentState, SeqnoStatus, SnapshotRange, Topology,
 };
 pub use statistics::{VbucketFigures, VbucketGauges, VbucketStatistics};
 pub use vbucket::Vbucket;

@@ -16,11 +16,13 @@ pub type Topology = Vec<Vec<Option<String>>>;
 
 /// How soon the flusher is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum FlushUrgency {
-    /// With what comes next, or in a moment.
+pub enum FlushUrgency {
+    /// With what comes next, or in a moment: nobody waits for it.
     Deferred,
-    /// At once: others wait for it.
-    Now,
+    /// At once: a crash is to lose as little of it as possible.
+    Soon,
+    /// Before others: somebody waits until it is durable.
+    Awaited,
 }
 
 /// Whether the file has the state of its vBucket, whether or not there are mutations.

@@ -406,10 +406,7 @@ impl Vbucket {
     fn ask_for_flush(&mut self, urgency: FlushUrgency, effects: &mut Vec<Effect>) {
         if self.queued_for_flush < Some(urgency) {
             self.queued_for_flush = Some(urgency);
-            effects.push(match urgency {
-                FlushUrgency::Deferred => Effect::DeferFlush,
-                FlushUrgency::Now => Effect::WakeFlusher,
-            });
+            effects.push(Effect::Flush(urgency));
         }
     }
 

@@ -13,8 +13,7 @@ impl BucketCore {
     pub(crate) fn carry_out(&self, vbid: Vbid, effects: &mut Vec<Effect>) {
         for effect in effects.drain(..) {
             match effect {
-                Effect::WakeFlusher => self.disk.queue_flush(vbid),
-                Effect::DeferFlush => self.defer_flush(vbid),
+                Effect::Flush(urgency) => self.queue_flush(vbid, urgency),
                 Effect::EraseCollections => self.manifest.wake_eraser(),
                 Effect::WakeDecayer => self.memory.wake_decayer(),
                 Effect::Release(item) => drop(item),

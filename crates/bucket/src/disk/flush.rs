@@ -5,16 +5,21 @@ use std::time::Duration;
 use document::{Seqno, Vbid};
 use platform::Instant;
 use storage::{CommitReport, StorageError, VbucketRecord};
-use vbucket::{Effect, FlushWork, Vbucket};
+use vbucket::{Effect, FlushUrgency, FlushWork, Vbucket};
 
 use super::apply::note_applied;
 use super::file_state;
+use super::flush_order::FlushOrder;
 use super::write_gate::WritePath;
 use crate::core::{BucketCore, VbucketSlot, micros};
 use crate::memory::CheckpointState;
 
 /// How often room is made in a full journal for what a backup waits for, without any use.
 const FULL_ROUNDS_MAX: usize = 100;
+
+/// Bytes of items after which a flusher looks who has come meanwhile: about as many as the journal
+/// makes durable with one sync, so that it costs none.
+const PORTION_BYTES_MAX: u64 = 8 << 20;
 
 /// What became of a group of vBuckets.
 pub(crate) struct Flushed {
@@ -37,40 +42,61 @@ enum Outcome {
 }
 
 impl BucketCore {
-    /// A vBucket has something to flush that nobody waits for, unless the log's memory gets short.
-    pub(crate) fn defer_flush(&self, vbid: Vbid) {
-        match self.checkpoint_state() {
-            CheckpointState::Available => self.disk.flush_queues.defer(vbid),
-            CheckpointState::High | CheckpointState::Full => self.disk.flush_queues.push(vbid),
-        }
+    /// A vBucket has something to flush. What nobody waits for is not put off while the log's
+    /// memory is short.
+    pub(crate) fn queue_flush(&self, vbid: Vbid, urgency: FlushUrgency) {
+        let is_short = || self.checkpoint_state() != CheckpointState::Available;
+        let urgency = match urgency {
+            FlushUrgency::Deferred if is_short() => FlushUrgency::Soon,
+            urgency => urgency,
+        };
+        self.disk.flush_queues.push(vbid, urgency);
     }
 
-    /// Flushes `group`, whose order is that of vBuckets, in the order in which they have waited: a
-    /// journal that fills up meanwhile refuses the others. What fails is queued again.
+    /// Flushes `group`, whose order is that of vBuckets, each in its turn: a journal that fills up
+    /// meanwhile refuses the others. What fails is queued again.
     pub(crate) fn flush(&self, group: &[Vbid]) -> Flushed {
-        self.flush_each(group, Vbucket::begin_flush)
+        self.flush_each(group, FlushOrder::AwaitedFirst, u64::MAX, Vbucket::begin_flush)
+    }
+
+    /// Flushes of `group` the first ones, so many that it does not take long. The others are queued
+    /// in front: who has come meanwhile may go before them.
+    pub(super) fn flush_portion(&self, group: &[Vbid], order: FlushOrder) -> Flushed {
+        self.flush_each(group, order, PORTION_BYTES_MAX, Vbucket::begin_flush)
     }
 
     /// Flushes of `group` the states alone, for which a full journal has a reserve.
     pub(crate) fn flush_states(&self, group: &[Vbid]) -> Flushed {
-        self.flush_each(group, Vbucket::begin_state_flush)
+        self.flush_each(group, FlushOrder::AwaitedFirst, u64::MAX, Vbucket::begin_state_flush)
     }
 
     fn flush_each(
         &self,
         group: &[Vbid],
+        order: FlushOrder,
+        bytes_max: u64,
         begin: impl Fn(&mut Vbucket) -> Option<FlushWork>,
     ) -> Flushed {
         let is_sorted = group.is_sorted_by(|one, next| one < next);
         assert!(is_sorted, "file locks are taken in the order of vBuckets, each once");
-        let slots: Vec<_> = group.iter().filter_map(|&vbid| self.slot(vbid)).collect();
-        let _files: Vec<_> = slots.iter().map(|slot| slot.lock_file()).collect();
-        let mut batches: Vec<FlushWork> =
-            slots.iter().filter_map(|slot| begin(slot.lock().as_mut()?)).collect();
-        // A batch is large: each is moved once.
-        batches.sort_by_cached_key(|batch| batch.queued_since);
+        let slots: Vec<_> =
+            group.iter().filter_map(|&vbid| Some((vbid, self.slot(vbid)?))).collect();
+        let _files: Vec<_> = slots.iter().map(|(_, slot)| slot.lock_file()).collect();
         let mut started = self.clock.now();
-        let writes = batches.iter_mut().map(|batch| self.storage_batch(batch)).collect();
+        let (mut batches, mut writes, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut turns = order.turns(&slots).into_iter();
+        while bytes < bytes_max
+            && let Some(turn) = turns.next()
+        {
+            let begun = turn.slot.lock().as_mut().and_then(&begin);
+            if let Some(mut batch) = begun {
+                let write = self.storage_batch(&mut batch);
+                bytes += write.item_bytes();
+                batches.push(batch);
+                writes.push(write);
+            }
+        }
+        self.disk.flush_queues.put_back(turns.map(|turn| (turn.vbid, turn.is_awaited)));
         let item_count = batches.iter().map(FlushWork::item_count).sum();
         let mut flushed = Flushed { item_count, has_failed: false, journal_is_full: false };
         let mut answered = batches.iter();
@@ -191,13 +217,15 @@ impl BucketCore {
                 Outcome::Done
             }
             Err(error) => {
-                if let Some(vbucket) = slot.lock().as_mut() {
-                    vbucket.flush_failed(batch);
-                }
+                let urgency = slot.lock().as_mut().map(|vbucket| vbucket.flush_failed(batch));
+                let queue_again = || {
+                    let urgency = urgency.unwrap_or(FlushUrgency::Soon);
+                    self.disk.flush_queues.push_again(batch.vbid, urgency);
+                };
                 // A full journal is no failure of the disk: writers are let in while appliers make
                 // room.
                 if matches!(error, StorageError::JournalFull { .. }) {
-                    self.disk.flush_queues.push_again(batch.vbid);
+                    queue_again();
                     return Outcome::JournalIsFull;
                 }
                 self.counters.add(&self.counters.commits_failed, 1);
@@ -206,7 +234,7 @@ impl BucketCore {
                     return Outcome::Done;
                 }
                 self.note_disk(batch.vbid, WritePath::Flush, Some(&error));
-                self.disk.flush_queues.push_again(batch.vbid);
+                queue_again();
                 Outcome::Failed
             }
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use document::Vbid;
 use executor::TaskHandle;
 use platform::Instant;
+use vbucket::FlushUrgency;
 
 use crate::config::Persistence;
 
@@ -32,8 +33,10 @@ pub(super) struct FlushQueue {
 }
 
 struct WaitingVbuckets {
+    /// Somebody waits for their flush.
+    awaited: VecDeque<Vbid>,
+    /// One that is awaited since is in both, and so on.
     urgent: VecDeque<Vbid>,
-    /// One that has become urgent since is in both.
     deferred: VecDeque<Vbid>,
     /// Of those in front, so many have their turn.
     round_left: usize,
@@ -78,26 +81,12 @@ impl FlushQueues {
         self.full_journal_bytes.load(Ordering::Relaxed) != 0
     }
 
-    /// Queues a vBucket for its flusher.
-    pub(crate) fn push(&self, vbid: Vbid) {
+    /// Queues a vBucket for its flusher. One whose flush is deferred has its turn at once when
+    /// there was nothing of the kind for as long as a round takes, otherwise with the next round.
+    pub(crate) fn push(&self, vbid: Vbid, urgency: FlushUrgency) {
         let queue = self.queue_of(vbid);
-        queue.lock().urgent.push_back(vbid);
-        queue.wake();
-    }
-
-    /// Queues a vBucket for whose flush nobody waits: at once when there was nothing of the kind
-    /// for as long as a round takes, otherwise with the next round.
-    pub(crate) fn defer(&self, vbid: Vbid) {
-        if !self.defers {
-            return self.push(vbid);
-        }
-        let queue = self.queue_of(vbid);
-        let mut waiting = queue.lock();
-        let is_first = waiting.deferred.is_empty();
-        waiting.deferred.push_back(vbid);
-        drop(waiting);
-        // To look when the first one's time comes.
-        if is_first {
+        // Of the deferred ones the first has its flusher look when its time comes.
+        if queue.lock().push(vbid, urgency, self.defers) {
             queue.wake();
         }
     }
@@ -121,8 +110,18 @@ impl FlushQueues {
 
     /// Queues a vBucket that could not be flushed, without waking its flusher: it is the one that
     /// asks, and it pauses before it tries again.
-    pub(super) fn push_again(&self, vbid: Vbid) {
-        self.queue_of(vbid).lock().urgent.push_back(vbid);
+    pub(super) fn push_again(&self, vbid: Vbid, urgency: FlushUrgency) {
+        self.queue_of(vbid).lock().push(vbid, urgency, false);
+    }
+
+    /// Queues again what was popped and not begun, in front, in its order. Its flusher does it.
+    pub(super) fn put_back(&self, popped: impl DoubleEndedIterator<Item = (Vbid, bool)>) {
+        for (vbid, is_awaited) in popped.rev() {
+            let mut waiting = self.queue_of(vbid).lock();
+            let waiting = &mut *waiting;
+            let queue = if is_awaited { &mut waiting.awaited } else { &mut waiting.urgent };
+            queue.push_front(vbid);
+        }
     }
 
     fn queue_of(&self, vbid: Vbid) -> &FlushQueue {
@@ -131,14 +130,14 @@ impl FlushQueues {
 
     /// How many vBuckets wait for their flushers.
     pub(crate) fn waiting_count(&self) -> usize {
-        let count = |waiting: &WaitingVbuckets| waiting.urgent.len() + waiting.deferred.len();
-        self.queues.iter().map(|queue| count(&queue.lock())).sum()
+        self.queues.iter().map(|queue| queue.lock().count()).sum()
     }
 }
 
 impl FlushQueue {
     fn new(round_interval: Duration) -> Self {
         let waiting = WaitingVbuckets {
+            awaited: VecDeque::new(),
             urgent: VecDeque::new(),
             deferred: VecDeque::new(),
             round_left: 0,
@@ -165,12 +164,14 @@ impl FlushQueue {
         (!waiting.deferred.is_empty()).then_some(waiting.next_round)
     }
 
-    /// The vBuckets to flush at `now`: those that are urgent, at most `count_max`, and in their
-    /// turn deferred ones. With `None` time does not matter.
+    /// The vBuckets to flush at `now`: those that are awaited and the urgent ones, at most
+    /// `count_max`, and in their turn deferred ones. With `None` time does not matter.
     pub(super) fn pop_group(&self, count_max: usize, now: Option<Instant>) -> Vec<Vbid> {
         let mut waiting = self.lock();
-        let count = waiting.urgent.len().min(count_max);
-        let mut group: Vec<Vbid> = waiting.urgent.drain(..count).collect();
+        let count = waiting.awaited.len().min(count_max);
+        let mut group: Vec<Vbid> = waiting.awaited.drain(..count).collect();
+        let count = waiting.urgent.len().min(count_max - count);
+        group.extend(waiting.urgent.drain(..count));
         let count = waiting.take_turn(now);
         group.extend(waiting.deferred.drain(..count));
         // File locks are taken in the order of vBuckets, each once: a vBucket that was emptied
@@ -183,8 +184,25 @@ impl FlushQueue {
 }
 
 impl WaitingVbuckets {
+    fn count(&self) -> usize {
+        self.awaited.len() + self.urgent.len() + self.deferred.len()
+    }
+
     fn is_busy(&self) -> bool {
-        !self.urgent.is_empty() || !self.deferred.is_empty() || self.popped_count > 0
+        self.count() > 0 || self.popped_count > 0
+    }
+
+    /// Queues a vBucket. Says whether its flusher is to look now.
+    fn push(&mut self, vbid: Vbid, urgency: FlushUrgency, defers: bool) -> bool {
+        match urgency {
+            FlushUrgency::Awaited => self.awaited.push_back(vbid),
+            FlushUrgency::Deferred if defers => {
+                self.deferred.push_back(vbid);
+                return self.deferred.len() == 1;
+            }
+            FlushUrgency::Deferred | FlushUrgency::Soon => self.urgent.push_back(vbid),
+        }
+        true
     }
 
     /// How many of the deferred ones have their turn at `now`.
@@ -222,16 +240,16 @@ mod tests {
         let [queue] = queues.queues.as_slice() else { panic!("a journal has one flusher") };
         let now = Instant::default().after(INTERVAL);
         let pop = |now: Instant| queue.pop_group(usize::MAX, Some(now));
-        vbids(0..300).into_iter().for_each(|vbid| queues.defer(vbid));
+        vbids(0..300).into_iter().for_each(|vbid| queues.push(vbid, FlushUrgency::Deferred));
         assert_eq!(pop(now), vbids(0..128));
-        queues.push(Vbid(7));
-        queues.defer(Vbid(8));
+        queues.push(Vbid(7), FlushUrgency::Awaited);
+        queues.push(Vbid(8), FlushUrgency::Deferred);
         let second: Vec<Vbid> = std::iter::once(Vbid(7)).chain(vbids(128..256)).collect();
         assert_eq!(pop(now), second);
         assert_eq!(pop(now), vbids(256..300));
         assert_eq!(pop(now), [], "what came meanwhile has its turn in the next round");
         assert_eq!(queue.next_deferred(), Some(now.after(INTERVAL)));
-        queues.push(Vbid(9));
+        queues.push(Vbid(9), FlushUrgency::Soon);
         assert_eq!(pop(now), [Vbid(9)]);
         assert_eq!(pop(now.after(INTERVAL)), [Vbid(8)]);
         assert_eq!(queue.next_deferred(), None);
@@ -243,9 +261,9 @@ mod tests {
             let queues = queues();
             let queue = &queues.queues[0];
             let now = Instant::default().after(INTERVAL);
-            queues.defer(Vbid(1));
+            queues.push(Vbid(1), FlushUrgency::Deferred);
             assert_eq!(queue.pop_group(usize::MAX, Some(now)), [Vbid(1)]);
-            vbids(0..129).into_iter().for_each(|vbid| queues.defer(vbid));
+            vbids(0..129).into_iter().for_each(|vbid| queues.push(vbid, FlushUrgency::Deferred));
             assert_eq!(queue.pop_group(usize::MAX, Some(now)), []);
             let now = hurries.then_some(now);
             if hurries {

@@ -7,6 +7,7 @@ use executor::{TaskKind, TaskName};
 use platform::Instant;
 
 use super::apply_pace;
+use super::flush_order::FlushOrder;
 use crate::core::Bucket;
 
 static FLUSHER: TaskName =
@@ -36,6 +37,8 @@ const SHUTDOWN_ATTEMPTS_MAX: usize = 3;
 struct Flusher {
     bucket: Bucket,
     index: usize,
+    /// Portions that were flushed.
+    portion_count: u64,
     failed_attempts: usize,
     /// The journal fills up: the next group waits until then.
     not_before: Instant,
@@ -56,6 +59,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
         let flusher = Flusher {
             bucket: bucket.clone(),
             index,
+            portion_count: 0,
             failed_attempts: 0,
             not_before: Instant::default(),
             full_retry_at: Instant::default(),
@@ -93,7 +97,8 @@ impl Task for Flusher {
         if let Some(release_at) = &mut self.journal_release_at {
             *release_at = now.after(JOURNAL_RELEASE_DELAY);
         }
-        let flushed = core.flush(&group);
+        let flushed = core.flush_portion(&group, FlushOrder::of_portion(self.portion_count));
+        self.portion_count += 1;
         self.unreleased_items += flushed.item_count;
         if flushed.item_count >= AWAITED_ITEMS_MIN {
             // What waits for the files is let go of by who writes them.

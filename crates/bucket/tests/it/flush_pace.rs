@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use bucket::{BucketConfig, Refused, WriteBlock};
-use document::{Seqno, VbUuid, VbucketState};
+use bucket::{BucketConfig, Persistence, Refused, WriteBlock};
+use document::{Seqno, VbUuid, Vbid, VbucketState};
+use storage::JournalOptions;
 
 use crate::support::{Machine, No, VBID, Waits, answered, config, files_config, key};
 
@@ -99,6 +100,42 @@ fn whoever_waits_or_asks_how_far_it_has_come_has_it_flushed_at_once() {
         machine.run();
         assert_eq!(machine.persisted(VBID), Seqno(2), "{index}");
     }
+}
+
+#[test]
+fn who_is_waited_for_does_not_stand_behind_what_others_have_left_in_memory() {
+    let options = JournalOptions {
+        segment_bytes: 16 << 20,
+        bytes_max: 256 << 20,
+        group_bytes_max: 8 << 20,
+        portion_bytes: 1 << 20,
+    };
+    let persistence = Persistence::Journal(options);
+    let memory_quota_bytes = 1 << 30;
+    let mut machine = Machine::with(BucketConfig {
+        persistence,
+        memory_quota_bytes,
+        vbucket_count: 8,
+        ..deferring()
+    });
+    let others = [1, 2, 3, 4, 5, 6].map(Vbid);
+    for vbid in others {
+        machine.bucket.set_vbucket_state(vbid, VbucketState::Active, None).unwrap();
+    }
+    machine.run();
+    for (vbid, number) in others.into_iter().flat_map(|vbid| (0..3).map(move |n| (vbid, n))) {
+        machine.set(vbid, &format!("{number}"), &[7; 2 << 20]).unwrap();
+    }
+    let seqno = machine.set(VBID, "k", b"1").unwrap().seqno;
+    assert_eq!(machine.wait(1, VBID, seqno).unwrap_err(), Waits);
+    while machine.persisted(VBID) < seqno {
+        assert!(machine.driver.run_one(), "there is something to flush");
+    }
+    let is_ahead = |vbid: &&Vbid| machine.persisted(**vbid) > Seqno(0);
+    let ahead = others.iter().filter(is_ahead).count();
+    assert!(ahead <= 2, "of the others a portion may go by age: {ahead}");
+    machine.run();
+    assert!(others.iter().all(|vbid| machine.persisted(*vbid) == Seqno(3)), "they follow");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use document::{Seqno, Vbid};
 use platform::{Clock, Files};
 
-use crate::behind::backlog::{Backlog, Pending, bytes_of};
+use crate::behind::backlog::{Backlog, Pending};
 use crate::behind::journal_note::JournalNote;
 use crate::error::StorageError;
 use crate::journal::{JOURNAL_DIRECTORY, Journal, JournalOptions, Lsn, Record};
@@ -208,7 +208,7 @@ impl Journalled {
             let mut bytes = 0;
             let group: Vec<FlushBatch> = std::iter::from_fn(|| {
                 let next = batches.peek()?;
-                let next_bytes = bytes + bytes_of(&next.items);
+                let next_bytes = bytes + next.item_bytes();
                 // One that is larger than a group would never go otherwise.
                 let fits = bytes == 0 || next_bytes <= self.group_bytes_max;
                 let may_go = full.is_none() || next.items.is_empty();

@@ -2,6 +2,7 @@
 
 use document::{Item, Seqno, Vbid};
 
+use crate::behind::backlog::bytes_of;
 use crate::records::vbucket_record::VbucketRecord;
 
 /// Items and state of one vBucket that become durable together.
@@ -50,6 +51,11 @@ pub struct Applied {
 }
 
 impl FlushBatch {
+    /// What its items take in memory.
+    pub fn item_bytes(&self) -> u64 {
+        bytes_of(&self.items)
+    }
+
     /// The last seqno of the batch.
     pub(crate) fn high_seqno(&self) -> Seqno {
         debug_assert!(

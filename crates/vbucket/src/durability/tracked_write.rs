@@ -117,6 +117,11 @@ impl TrackedWrites {
         self.writes.partition_point(|write| write.seqno <= seqno)
     }
 
+    /// Those above `seqno`.
+    pub(crate) fn behind(&self, seqno: Seqno) -> impl Iterator<Item = &TrackedWrite> {
+        self.writes.range(self.count_through(seqno)..)
+    }
+
     /// The one at `seqno`.
     pub(crate) fn find_mut(&mut self, seqno: Seqno) -> Option<&mut TrackedWrite> {
         let index = self.writes.partition_point(|write| write.seqno < seqno);

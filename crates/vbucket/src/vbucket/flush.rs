@@ -136,7 +136,7 @@ impl Vbucket {
         let is_behind = !self.is_flushed();
         // What came meanwhile has asked for its flush itself.
         if is_behind && (self.queued_for_flush.is_none() || !self.waiters.is_empty()) {
-            self.ask_for_flush(FlushUrgency::Now, effects);
+            self.ask_for_flush(self.urgency_of_the_rest(), effects);
         }
         self.settle_account();
     }
@@ -166,16 +166,33 @@ impl Vbucket {
         (end < tombstones.len()).then_some(end)
     }
 
-    /// The flush of `batch` failed: what it was to write waits in the log and wants another try. It
-    /// has waited since before what came meanwhile.
-    pub fn flush_failed(&mut self, batch: &FlushWork) {
+    /// The flush of `batch` failed: what it was to write waits in the log and wants another try, so
+    /// soon. It has waited since before what came meanwhile.
+    pub fn flush_failed(&mut self, batch: &FlushWork) -> FlushUrgency {
         // The caller queues it again, or has given up its file: nobody else is to ask.
-        self.queued_for_flush = Some(FlushUrgency::Now);
+        let urgency = self.urgency_of_the_rest();
+        self.queued_for_flush = Some(urgency);
         self.queued_since = batch.queued_since;
         if let Some(cursor) = self.checkpoints.persistence_cursor() {
             self.checkpoints.fail_read(cursor);
         }
         self.publish();
+        urgency
+    }
+
+    /// How soon what is not durable yet is to be, now that a flush has left it.
+    fn urgency_of_the_rest(&self) -> FlushUrgency {
+        if self.waiters.is_empty() && !self.holds_by_flush() {
+            FlushUrgency::Soon
+        } else {
+            FlushUrgency::Awaited
+        }
+    }
+
+    /// Whether somebody waits for the flush that was asked for last, and since when the first of
+    /// what it has waits for it.
+    pub fn flush_turn(&self) -> (bool, Instant) {
+        (self.queued_for_flush == Some(FlushUrgency::Awaited), self.queued_since)
     }
 
     /// Whether everything is on disk, the state included.
@@ -239,7 +256,7 @@ impl Vbucket {
     /// Somebody has heard that not everything is persisted, and is going to ask again.
     pub fn hurry_flush(&mut self, effects: &mut Vec<Effect>) {
         if !self.checkpoints.is_flushed() {
-            self.ask_for_flush(FlushUrgency::Now, effects);
+            self.ask_for_flush(FlushUrgency::Awaited, effects);
         }
     }
 
@@ -299,7 +316,7 @@ impl Vbucket {
     /// Asks for a flush when the file does not have the present state.
     pub fn flush_state(&mut self, effects: &mut Vec<Effect>) {
         if !self.is_state_flushed() {
-            self.ask_for_flush(FlushUrgency::Now, effects);
+            self.ask_for_flush(FlushUrgency::Awaited, effects);
         }
     }
 

@@ -130,8 +130,10 @@ impl Vbucket {
         }
         let queued = self.checkpoints.queue_received(item.clone(), replaced);
         release(self.prepares.insert(item.clone()), effects);
-        self.passive().track(TrackedWrite::new(item, None));
-        self.finish_queueing_prepare(queued, now, effects);
+        let write = TrackedWrite::new(item, None);
+        let level = write.level;
+        self.passive().track(write);
+        self.finish_queueing_prepare(level, queued, now, effects);
     }
 
     /// What watches over the prepares that are received.
@@ -159,6 +161,10 @@ impl Vbucket {
         }
         self.passive().end_snapshot(SnapshotEnd { seqno, high_prepared_on_disk });
         self.acknowledge_held(effects);
+        // What has come behind the last prepare was in no haste before.
+        if self.passive().end_count() > 0 {
+            self.hurry_flush(effects);
+        }
     }
 
     /// The sender's file says that all prepares up to `completed` have ended. Of one that is left

@@ -77,7 +77,7 @@ impl Vbucket {
         {
             self.give_up_sync_writes(|_| true, Ambiguity::TooFewNodes, now, effects);
         }
-        self.ask_for_flush(FlushUrgency::Now, effects);
+        self.ask_for_flush(FlushUrgency::Awaited, effects);
         self.settle_account();
     }
 
@@ -182,7 +182,7 @@ impl Vbucket {
     /// Marks the state as one that the file does not have, and asks for a flush.
     pub fn flush_state_anew(&mut self, effects: &mut Vec<Effect>) {
         self.state_in_file = StateInFile::Outdated;
-        self.ask_for_flush(FlushUrgency::Now, effects);
+        self.ask_for_flush(FlushUrgency::Awaited, effects);
     }
 
     /// Whether requests for documents are served, or why not.

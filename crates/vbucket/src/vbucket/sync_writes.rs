@@ -6,7 +6,7 @@
 //! the vBucket's lock: who brings the last acknowledgement, or the flush that was missing, commits
 //! in the same call whatever waits for it.
 
-use document::{Item, ItemBuilder, Key, RevSeqno, Seqno, VbucketState};
+use document::{DurabilityLevel, Item, ItemBuilder, Key, RevSeqno, Seqno, VbucketState};
 use platform::Instant;
 
 use super::{Vbucket, release};
@@ -187,10 +187,30 @@ impl Vbucket {
         self.prepares.insert(item.clone());
         let SyncWriteRequest { waiter, deadline, .. } = request;
         let client = ClientWait { waiter, began: now.monotonic, deadline };
-        self.monitor.track(TrackedWrite::new(item, Some(client)));
+        let write = TrackedWrite::new(item, Some(client));
+        let level = write.level;
+        self.monitor.track(write);
         self.figures.done.sync_writes_accepted.add(1);
-        self.finish_queueing_prepare(queued, now, effects);
+        self.finish_queueing_prepare(level, queued, now, effects);
         self.resolve_sync_writes(now, effects);
+    }
+
+    /// Whether a prepare of `level` is held here only once it is durable. Source:
+    /// docs/specification/engine.md, sections 5.4 and 5.6.
+    pub(super) fn awaits_flush(&self, level: DurabilityLevel) -> bool {
+        match level {
+            DurabilityLevel::Majority => false,
+            DurabilityLevel::MajorityAndPersistOnMaster => self.state == VbucketState::Active,
+            DurabilityLevel::PersistToMajority => true,
+        }
+    }
+
+    /// Whether something is not durable yet, and what is held here waits until it is.
+    pub(super) fn holds_by_flush(&self) -> bool {
+        let mut behind = self.monitor.writes().behind(self.persisted_seqno);
+        let waits_for_end =
+            matches!(&self.monitor, Monitor::Passive(monitor) if monitor.end_count() > 0);
+        waits_for_end || behind.any(|write| self.awaits_flush(write.level))
     }
 
     /// Whether the open checkpoint may hold another prepare of `key`, or what aborted one. The log

@@ -119,7 +119,7 @@ impl Bench {
     }
 
     fn flusher_wakes(&mut self) -> usize {
-        let is_wake = |effect: &Effect| matches!(effect, Effect::WakeFlusher | Effect::DeferFlush);
+        let is_wake = |effect: &Effect| matches!(effect, Effect::Flush(_));
         let count = self.effects.iter().filter(|effect| is_wake(effect)).count();
         self.effects.clear();
         count
@@ -415,7 +415,7 @@ fn a_clock_that_is_set_back_while_a_flush_is_under_way_is_set_back_in_the_file_t
         let batch = bench.vbucket.begin_flush().expect("the role is to be flushed");
         bench.vbucket.set_max_cas(Cas(5), &mut bench.effects);
         match fails {
-            true => bench.vbucket.flush_failed(&batch),
+            true => drop(bench.vbucket.flush_failed(&batch)),
             false => bench.vbucket.flush_succeeded(&batch, Now::default(), &mut bench.effects),
         }
         let batch = bench.vbucket.begin_flush().expect("the file has an older state");

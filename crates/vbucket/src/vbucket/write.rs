@@ -1,8 +1,8 @@
 //! Writing documents: every mutation takes its place in history here.
 
 use document::{
-    Cas, Datatype, Deletion, Item, ItemBuilder, ItemMeta, Key, Operation, RevSeqno, Seqno, expiry,
-    xattr,
+    Cas, Datatype, Deletion, DurabilityLevel, Item, ItemBuilder, ItemMeta, Key, Operation,
+    RevSeqno, Seqno, expiry, xattr,
 };
 
 use super::{Vbucket, release};
@@ -285,20 +285,23 @@ impl Vbucket {
     /// write ends was decided by what others hold, and is decided again from that after a crash.
     pub(super) fn finish_queueing(&mut self, queued: Queued, now: Now, effects: &mut Vec<Effect>) {
         let has_waiters = !self.waiters.is_empty();
-        let urgency = if has_waiters { FlushUrgency::Now } else { FlushUrgency::Deferred };
+        let urgency = if has_waiters { FlushUrgency::Awaited } else { FlushUrgency::Deferred };
         self.finish_queueing_for(urgency, queued, now, effects);
     }
 
-    /// The same of a prepare. Its client may wait until it is durable here; where the level does
-    /// not ask for that, it is to be here all the same when this node comes back at once after a
-    /// crash.
+    /// The same of a prepare of `level`. Its client may wait until it is durable here; where the
+    /// level does not ask for that, it is to be here all the same when this node comes back at once
+    /// after a crash.
     pub(super) fn finish_queueing_prepare(
         &mut self,
+        level: DurabilityLevel,
         queued: Queued,
         now: Now,
         effects: &mut Vec<Effect>,
     ) {
-        self.finish_queueing_for(FlushUrgency::Now, queued, now, effects);
+        let is_awaited = self.awaits_flush(level);
+        let urgency = if is_awaited { FlushUrgency::Awaited } else { FlushUrgency::Soon };
+        self.finish_queueing_for(urgency, queued, now, effects);
     }
 
     fn finish_queueing_for(

@@ -18,7 +18,7 @@ fn what_nobody_waits_for_is_flushed_when_it_is_convenient() {
         stream
         memory 1 2
         flush
-        asked => now
+        asked => awaited
         mutation x 1
         mutation y 2
         asked => deferred
@@ -26,15 +26,19 @@ fn what_nobody_waits_for_is_flushed_when_it_is_convenient() {
 }
 
 #[test]
-fn a_prepare_is_flushed_at_once() {
-    for level in ["majority", "active", "persist"] {
+fn a_prepare_is_flushed_at_once_and_before_others_where_it_is_held_by_that() {
+    for (level, on_active, on_replica) in [
+        ("majority", "soon", "soon"),
+        ("active", "awaited", "soon"),
+        ("persist", "awaited", "awaited"),
+    ] {
         run(&format!(
             "
             topology a b
             flush
-            asked => now
+            asked => awaited
             sync_set x {level} => begun@1 timer 30
-            asked => now
+            asked => {on_active}
             "
         ));
         let held = if level == "persist" { "" } else { "held 1" };
@@ -44,12 +48,48 @@ fn a_prepare_is_flushed_at_once() {
             stream
             memory 1 1
             flush
-            asked => now
+            asked => awaited
             prepare x {level} 1 => {held}
-            asked => now
+            asked => {on_replica}
             "
         ));
     }
+}
+
+#[test]
+fn the_end_of_a_snapshot_is_flushed_before_others_where_something_is_held_by_that() {
+    for (level, urgency) in [("active", "deferred"), ("persist", "awaited")] {
+        run(&format!(
+            "
+            role replica
+            stream
+            memory 1 3
+            flush
+            prepare x {level} 1
+            flush
+            asked => awaited {}
+            mutation y 2
+            asked => deferred
+            mutation z 3 => {}
+            asked => {}
+            ",
+            if level == "persist" { "awaited" } else { "soon" },
+            if level == "persist" { "" } else { "held 1" },
+            if level == "persist" { urgency } else { "" },
+        ));
+    }
+    run("
+        role replica
+        stream
+        disk 1 2
+        flush
+        asked => awaited
+        prepare x majority 1
+        asked => soon
+        mutation y 2
+        asked => awaited
+        flush => held 2
+    ");
 }
 
 #[test]
@@ -58,11 +98,11 @@ fn the_end_of_a_durable_write_is_flushed_when_it_is_convenient() {
         topology a b
         sync_set x majority => begun@1 timer 30
         flush
-        asked => now
+        asked => awaited
         ack b 1 => commit x@2
         asked => deferred
         sync_set y persist => begun@3
-        asked => now
+        asked => awaited
         flush
         wait 30 => ambiguous y
         asked => deferred
@@ -73,10 +113,10 @@ fn the_end_of_a_durable_write_is_flushed_when_it_is_convenient() {
         stream
         memory 1 2
         flush
-        asked => now
+        asked => awaited
         prepare x majority 1
         prepare y majority 2 => held 2
-        asked => now
+        asked => soon
         flush
         memory 3 4
         commit x 1 3
@@ -91,11 +131,11 @@ fn whoever_waits_for_the_end_of_a_durable_write_to_be_persisted_has_it_flushed_a
         topology a b
         sync_set x majority => begun@1 timer 30
         flush
-        asked => now
+        asked => awaited
         ack b 1 => commit x@2
         asked => deferred
         await 2 => false
-        asked => now
+        asked => awaited
         flush
         await 2 => true
     ");
@@ -104,9 +144,9 @@ fn whoever_waits_for_the_end_of_a_durable_write_to_be_persisted_has_it_flushed_a
         sync_set x majority => begun@1 timer 30
         flush
         await 2 => false
-        asked => now
+        asked => awaited
         ack b 1 => commit x@2
-        asked => now
+        asked => awaited
     ");
 }
 
@@ -116,12 +156,12 @@ fn a_deferred_flush_becomes_urgent_with_what_is_written_next() {
         topology a b
         sync_set x majority => begun@1 timer 30
         flush
-        asked => now
+        asked => awaited
         ack b 1 => commit x@2
         set y => @3
         asked => deferred
         sync_set z persist => begun@4
-        asked => now
+        asked => awaited
     ");
 }
 
@@ -132,7 +172,7 @@ fn a_deferred_flush_becomes_urgent_when_somebody_asks_how_far_it_has_come() {
         asked => deferred
         hurry
         hurry
-        asked => now
+        asked => awaited
         flush
         hurry
         asked =>

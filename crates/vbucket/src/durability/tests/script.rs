@@ -18,7 +18,7 @@ use crate::memory_account::MemoryAccount;
 use crate::operation::{
     Now, Refusal, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written,
 };
-use crate::persistence::{PersistentState, Topology};
+use crate::persistence::{FlushUrgency, PersistentState, Topology};
 use crate::vbucket::Vbucket;
 use crate::vbucket::receiving::{Received, ReceivedSnapshot};
 use crate::vbucket::restore::Restored;
@@ -408,12 +408,12 @@ impl Bench {
                 Effect::TimeSyncWrites(until) => {
                     format!("timer {}", seconds_until(until, now))
                 }
-                Effect::WakeFlusher => {
-                    self.asked.push("now");
-                    continue;
-                }
-                Effect::DeferFlush => {
-                    self.asked.push("deferred");
+                Effect::Flush(urgency) => {
+                    self.asked.push(match urgency {
+                        FlushUrgency::Deferred => "deferred",
+                        FlushUrgency::Soon => "soon",
+                        FlushUrgency::Awaited => "awaited",
+                    });
                     continue;
                 }
                 _ => continue,
