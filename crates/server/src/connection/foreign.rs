@@ -127,11 +127,13 @@ fn begins_http(bytes: &[u8]) -> bool {
     let mut words = line.split(|byte| b" \r".contains(byte)).filter(|word| !word.is_empty());
     let (Some(method), Some(target)) = (words.next(), words.next()) else { return false };
     let is_method = method.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
+    let is_version = |word: &[u8]| word.starts_with(b"HTTP/");
     let is_target = method == b"CONNECT"
         || target == b"*"
         || target.starts_with(b"/")
+        || is_version(target)
         || target.windows(3).any(|part| part == b"://");
-    (is_method && is_target) || words.next_back().is_some_and(|word| word.starts_with(b"HTTP/"))
+    (is_method && is_target) || words.next_back().is_some_and(is_version)
 }
 
 #[cfg(test)]
@@ -147,6 +149,8 @@ mod tests {
             (b"PATCH http://host/a-path-that-goes-on", ForeignProtocol::Http),
             (b"M-SEARCH * HTTP/1.1\r\n", ForeignProtocol::Http),
             (b"OPTIONS *", ForeignProtocol::Http),
+            (b"DELETE HTTP/1.1\r\n", ForeignProtocol::Http),
+            (b"md HTTP/1.1\r\n", ForeignProtocol::Unknown),
             (b"CONNECT host:443", ForeignProtocol::Http),
             (b"own-method /  HTTP/1.1\n", ForeignProtocol::Http),
             (b"GET key\r\nHost: / HTTP/1.1", ForeignProtocol::Unknown),
