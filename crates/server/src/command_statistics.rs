@@ -81,6 +81,10 @@ counters! {
     cas_misses: Counter as operations(&[("op", "cas"), ("result", "miss")]),
     /// Writes that found another version.
     cas_badval: Counter as operations(&[("op", "cas"), ("result", "badval")]),
+    /// Requests refused because a document would be too large.
+    store_too_large: Counter,
+    /// Requests refused because there is no memory for a document.
+    store_no_memory: Counter,
     /// Requests answered with a temporary failure.
     temporary_failures: Counter,
     /// Requests that met a locked document.

@@ -139,6 +139,8 @@ impl Reply {
             Status::Etmpfail => count(&turn.bucket.commands.temporary_failures),
             Status::Einval => count(&turn.bucket.commands.invalid_requests),
             Status::Locked => count(&turn.bucket.commands.lock_errors),
+            Status::E2big => count(&turn.bucket.commands.store_too_large),
+            Status::Enomem => count(&turn.bucket.commands.store_no_memory),
             _ => {}
         }
         let status = self.translated(status);

@@ -398,6 +398,7 @@ fn classic_clients_read_the_words_that_memcached_uses_and_are_counted_as_there()
         (frame(0x02).extras(&[0; 8]).key(b"text").value(b"again"), 2, "Data exists for key."),
         (set(b"text", b"other").cas(stored.cas + 1), 2, "Data exists for key."),
         (set(b"absent", b"other").cas(1), 1, "Not found"),
+        (set(b"huge", &vec![0; 20 * 1024 * 1024 + 1]), 3, "Too large."),
         (frame(0x01).key(b"no extras"), 4, "Invalid arguments"),
         (frame(0x0e).key(b"absent").value(b"more"), 5, "Not stored."),
         (increment(b"text"), 6, "Non-numeric server-side value for incr or decr"),
@@ -417,6 +418,9 @@ fn classic_clients_read_the_words_that_memcached_uses_and_are_counted_as_there()
         ("cas_misses", "1"),
         ("cas_badval", "1"),
         ("get_misses", "1"),
+        ("store_too_large", "1"),
+        ("store_no_memory", "0"),
+        ("accepting_conns", "1"),
         ("pointer_size", "64"),
     ] {
         assert_eq!(counted[name], number, "{name}");

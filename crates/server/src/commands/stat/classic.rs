@@ -1,6 +1,8 @@
 //! Statistics under memcached's names, for its clients. Source: memcached's protocol.txt,
 //! "Statistics".
 
+use bucket::{BucketType, FullPolicy};
+
 use super::emitter::{Emitter, NoGroup};
 use crate::bucket_statistics::BUCKET_STATISTICS;
 use crate::buckets::BucketPart;
@@ -11,6 +13,24 @@ pub(super) fn general(emitter: &mut Emitter<'_, '_>) {
     emitter.emit("pointer_size", usize::BITS);
     emitter.emit("rusage_user", seconds(user));
     emitter.emit("rusage_system", seconds(system));
+    // Who comes when there are too many is let in and told so: nobody waits to be heard.
+    emitter.emit("accepting_conns", 1);
+    emitter.emit("listen_disabled_num", 0);
+    emitter.emit("time_in_listen_disabled_us", 0);
+}
+
+/// What memcached's settings have beside those of the node, for those who come by its port.
+pub(super) fn settings(emitter: &mut Emitter<'_, '_>, part: Option<&BucketPart>) {
+    if let Some(part) = part {
+        emitter.emit("maxbytes", part.bucket.memory_quota_bytes());
+        let is_ephemeral = part.bucket.bucket_type() == BucketType::Ephemeral;
+        let deletes = is_ephemeral && part.bucket.full_policy() == FullPolicy::AutoDelete;
+        emitter.emit("evictions", if deletes { "on" } else { "off" });
+    }
+    emitter.emit("domain_socket", "NULL");
+    for name in ["auth_enabled_sasl", "auth_enabled_ascii", "detail_enabled", "shutdown_command"] {
+        emitter.emit(name, "no");
+    }
 }
 
 /// As memcached prints them: seconds, a point, microseconds.

@@ -100,6 +100,9 @@ pub(super) fn settings(emitter: &mut Emitter<'_, '_>, part: Option<&BucketPart>)
     emitter.emit("binding_protocol", protocol);
     emitter.emit("cas_enabled", "yes");
     emitter.emit("flush_enabled", if has_flush { "yes" } else { "no" });
+    if emitter.listener.is_anonymous {
+        super::classic::settings(emitter, part);
+    }
 }
 
 /// Group "uuid".

@@ -22,8 +22,12 @@ pub(super) fn refuse(why: NoResult, reply: Reply, turn: &mut Turn<'_>) -> Execut
         NoResult::Refused(refused) => refused,
     };
     let (status, why) = told(refused);
-    if status == Status::Etmpfail {
-        count(&turn.bucket.commands.temporary_failures);
+    let counters = &turn.bucket.commands;
+    match status {
+        Status::Etmpfail => count(&counters.temporary_failures),
+        Status::E2big => count(&counters.store_too_large),
+        Status::Enomem => count(&counters.store_no_memory),
+        _ => {}
     }
     let text = match refused {
         Refused::TooLarge => TextError::TooLarge.line(),
@@ -47,15 +51,18 @@ pub(crate) fn without_bucket(turn: &mut Turn<'_>) -> Executed {
 
 /// Answers that there is no room for a data block.
 pub(crate) fn no_memory(reply: Reply, turn: &mut Turn<'_>) -> Executed {
-    count(&turn.bucket.commands.temporary_failures);
+    count(&turn.bucket.commands.store_no_memory);
     unless_quiet(NO_MEMORY, reply, turn)
 }
 
 /// Answers a line that is not carried out.
 pub(crate) fn wrong(error: TextError, reply: Reply, turn: &mut Turn<'_>) -> Executed {
     let counters = &turn.bucket.commands;
-    let is_unknown = error == TextError::UnknownCommand;
-    count(if is_unknown { &counters.unknown_commands } else { &counters.invalid_requests });
+    count(match error {
+        TextError::UnknownCommand => &counters.unknown_commands,
+        TextError::TooLarge => &counters.store_too_large,
+        _ => &counters.invalid_requests,
+    });
     unless_quiet(error.line(), reply, turn)
 }
 
