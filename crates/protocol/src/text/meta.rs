@@ -52,7 +52,7 @@ pub struct MetaOptions {
     pub invalidates: bool,
     /// `x`: the value goes, the document stays.
     pub removes_value: bool,
-    /// `C`: the version that may be changed.
+    /// `C`: the version that may be changed; of `mg`, the one whose value the client has.
     pub cas: Option<u64>,
     /// `F`: the client's own.
     pub client_flags: u32,
@@ -182,7 +182,7 @@ impl MetaOptions {
 /// client's own (`E`) is refused: a bucket's rise by its clock.
 fn has_flag(verb: MetaVerb, letter: u8) -> bool {
     let flags: &[u8] = match verb {
-        MetaVerb::Get => b"bcfhklOqstuvNRTPL",
+        MetaVerb::Get => b"bcCfhklOqstuvNRTPL",
         MetaVerb::Store => b"bcCFIkOqsTMNPL",
         MetaVerb::Delete => b"bCIkOqTxPL",
         MetaVerb::Count => b"bcCDJkMNOqtTvPL",

@@ -340,7 +340,7 @@ fn answers_have_the_flags_that_were_asked_for_in_their_order() {
 fn flags_of_other_commands_are_passed_over() {
     let facts = Facts { cas: 9, flags: 5, size: 3, ttl_seconds: None };
     for request in [
-        &b"mg k I C5 F9 MA D7 J3 x\r\n"[..],
+        &b"mg k I F9 MA D7 J3 x\r\n"[..],
         b"ms k 1 v f t h l u N5 R5 D7 J3 x\r\nx\r\n",
         b"md k c f s t v N5 R5 MI D7 F9\r\n",
         b"ma k f s h l u I R5 F9 x\r\n",

@@ -71,7 +71,7 @@ fn answer_with(bucket: &Bucket, meta: &Meta<'_>, found: &Found, turn: &mut Turn<
     let (cas, cas_after) = (item.cas(), recaching::cas_behind(found));
     let read = MarkedRead { cas, cas_after, may_win, now: turn.now.monotonic };
     let recaching = recaching::read(bucket, meta.name.as_bytes(), read, turn);
-    if meta.options.wants_value {
+    if meta.options.wants_value && meta.options.cas != Some(cas.0) {
         let head = |out: &mut Vec<u8>, size| {
             meta_line(out, MetaHead::Value(size), meta, Some(facts), recaching);
         };
