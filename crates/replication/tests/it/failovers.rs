@@ -2,8 +2,11 @@
 //! lost, with what it has not written to its disk, and the other is promoted.
 
 mod acknowledged;
+mod checks;
 mod client;
 mod link;
+mod liveness;
+mod membership;
 mod node;
 mod receive;
 
@@ -19,10 +22,10 @@ use vbucket::eviction::EvictionPolicy;
 use vbucket::{Now, RecoveryStep, Waiter};
 
 use acknowledged::{Acknowledged, DurableWrite, Lost};
-use client::{Client, Documents};
-use node::{Heard, Node, key_in};
+use client::Client;
+use link::Link;
+use node::{Node, key_in};
 
-use crate::consumer::Consumer;
 use crate::support::{Machine, VBID, config};
 
 const LEVELS: [DurabilityLevel; 3] = [
@@ -38,13 +41,17 @@ struct Run {
     nodes: [Node; 2],
     active: usize,
     /// What the other node receives by, while it does.
-    link: Option<Consumer>,
+    link: Option<Link>,
+    /// The other node has no place.
+    is_given_up: bool,
     client: Client,
     manifest: Manifest,
     /// Durable writes under way, by who waits for them.
     waiting: BTreeMap<u64, DurableWrite>,
     acknowledged: BTreeMap<Vec<u8>, Acknowledged>,
     replica_lost: Lost,
+    /// Other vBuckets are written to, too.
+    is_flooded: bool,
     /// When all documents that expire have expired, by any clock.
     expiry_max: u32,
     starts: u64,
@@ -53,7 +60,7 @@ struct Run {
 
 impl Run {
     fn new(seed: u64, config: &BucketConfig) -> Self {
-        let nodes = [Node::new(config, 2 * seed + 1), Node::new(config, 2 * seed + 2)];
+        let mut nodes = [Node::new(config, 2 * seed + 1), Node::new(config, 2 * seed + 2)];
         nodes[0].take_role(VbucketState::Active);
         nodes[1].take_role(VbucketState::Replica);
         let mut random = Random::from_seed(seed);
@@ -65,11 +72,13 @@ impl Run {
             nodes,
             active: 0,
             link: None,
+            is_given_up: false,
             client,
             manifest: Manifest::default(),
             waiting: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             replica_lost: Lost::Nothing,
+            is_flooded: config.apply.cycle > Duration::ZERO,
             expiry_max: 0,
             starts: 0,
             replica_rollbacks: 0,
@@ -95,13 +104,13 @@ impl Run {
 
     fn step(&mut self) {
         let count = self.below(12);
-        match self.below(20) {
+        match self.below(24) {
             0..5 => self.write(),
             5 => self.source().run(),
             6 => self.target().run(),
             7 => self.recover_memory(),
             8 => self.follow(),
-            9 => self.client.connect(&mut self.nodes[self.active].machine),
+            9 => self.connect(),
             10 | 11 => self.client.take(&self.nodes[self.active].machine, count),
             12 if self.below(6) == 0 => self.restart_replica(),
             13 if self.below(3) == 0 => self.abort(),
@@ -110,6 +119,11 @@ impl Run {
             16 => self.evict(),
             17 => self.read(),
             18 if self.below(4) == 0 => self.any_node().pass_time(),
+            19 if self.below(6) == 0 => self.change_membership(),
+            20 => self.send_ahead(count),
+            21 if self.is_flooded => self.flood(),
+            22 if self.below(4) == 0 => self.any_node().fill_disk(true),
+            23 => self.any_node().fill_disk(false),
             _ => self.replicate(count),
         }
     }
@@ -121,10 +135,19 @@ impl Run {
         key_in(scope.collections[index].id, &format!("key{}", self.random.below(20)))
     }
 
+    /// One that nothing else has.
+    fn any_value(&mut self) -> Vec<u8> {
+        let mut value = self.random.next_u64().to_be_bytes().to_vec();
+        if self.is_flooded {
+            value.resize(usize::try_from(8 + self.random.below(4_000)).unwrap(), 0);
+        }
+        value
+    }
+
     fn write(&mut self) {
         for _ in 0..=self.below(6) {
             self.note_commits();
-            let (key, value) = (self.any_key(), self.random.next_u64().to_be_bytes().to_vec());
+            let (key, value) = (self.any_key(), self.any_value());
             let waiter = self.random.next_u64();
             let level = LEVELS[usize::try_from(self.below(3)).unwrap()];
             let durable = Some((level, Waiter(waiter)));
@@ -176,6 +199,11 @@ impl Run {
         }
     }
 
+    fn connect(&mut self) {
+        self.nodes[self.active].fill_disk(false);
+        self.client.connect(&mut self.nodes[self.active].machine);
+    }
+
     /// Documents leave memory.
     fn evict(&mut self) {
         for _ in 0..10 {
@@ -203,10 +231,16 @@ impl Run {
         let steps =
             [RecoveryStep::CloseFullCheckpoint, RecoveryStep::Expel, RecoveryStep::DropSlowCursors];
         let count = usize::try_from(self.below(4)).unwrap();
+        let stands_for = Duration::from_secs(10 * self.below(2));
         let node = self.any_node();
         for step in &steps[..count] {
-            node.recover_memory(*step);
+            node.recover_memory(*step, stands_for);
         }
+    }
+
+    fn flood(&mut self) {
+        let index = usize::from(self.below(2) == 0);
+        self.nodes[index].flood(&mut self.random);
     }
 
     fn restart_replica(&mut self) {
@@ -224,6 +258,7 @@ impl Run {
     /// The active node is lost, and comes back as a replica of the other.
     fn fail_over(&mut self) {
         self.note_commits();
+        self.take_in();
         if self.below(2) == 0 {
             self.restart_replica();
         }
@@ -237,7 +272,7 @@ impl Run {
         if self.below(3) > 0 {
             self.nodes[self.active].follow_manifest(&self.manifest);
         }
-        self.client.connect(&mut self.nodes[self.active].machine);
+        self.connect();
         if self.below(3) == 0 {
             self.check_acknowledged(true);
         }
@@ -245,94 +280,16 @@ impl Run {
             known.is_alone = true;
         }
     }
-
-    fn check_client(&mut self) {
-        let features = self.client.features;
-        let expected = self.nodes[self.active].documents(features);
-        for _ in 0..30 {
-            self.source().run();
-            let before = self.client.ends.len();
-            self.client.take(&self.nodes[self.active].machine, 100_000);
-            if self.client.is_to_ask_anew() {
-                self.client.connect(&mut self.nodes[self.active].machine);
-            } else if self.client.ends.len() == before {
-                break;
-            }
-        }
-        assert_same(self.seed, &self.client.documents(), &expected);
-    }
-
-    /// Both nodes have the same, and what was acknowledged.
-    fn check_nodes(&mut self) {
-        self.nodes[self.active].follow_manifest(&self.manifest);
-        self.pass_time();
-        for key in self.keys() {
-            self.nodes[self.active].get(&key);
-        }
-        self.catch_up();
-        self.check_acknowledged(false);
-        for known in self.acknowledged.values_mut() {
-            known.is_alone = false;
-        }
-        self.catch_up();
-        let expected = self.nodes[self.active].documents(COLLECTIONS);
-        let replica = self.nodes[1 - self.active].documents(COLLECTIONS);
-        assert_same(self.seed, &replica, &expected);
-        for key in self.keys() {
-            let heard = self.nodes[self.active].get(&key);
-            let value = expected.get(&key).map(|(value, _)| Heard::Value(value.clone()));
-            assert_eq!(heard, value.unwrap_or(Heard::Nothing), "seed {}: {key:?}", self.seed);
-        }
-    }
-
-    /// Whatever expires has expired.
-    fn pass_time(&mut self) {
-        while self.nodes[self.active].seconds() <= self.expiry_max {
-            self.nodes[self.active].pass_time();
-        }
-    }
-
-    fn keys(&self) -> Vec<Vec<u8>> {
-        let collections = &self.manifest.scopes[0].collections;
-        let names = || (0..20).map(|number| format!("key{number}"));
-        collections.iter().flat_map(|it| names().map(|name| key_in(it.id, &name))).collect()
-    }
-
-    /// The replica has all that the active node has.
-    fn catch_up(&mut self) {
-        for _ in 0..30 {
-            if self.link.is_none() {
-                self.follow();
-            }
-            self.source().run();
-            self.replicate(100_000);
-            self.target().run();
-            self.replicate(100_000);
-            self.note_commits();
-            if self.source().high_seqno() == self.target().high_seqno() {
-                return;
-            }
-        }
-        panic!("seed {}: the replica does not catch up", self.seed);
-    }
-
-    /// Nodes that have written everything to their disks have it after a start.
-    fn check_restarts(&mut self) {
-        for index in 0..2 {
-            self.nodes[index].machine.run();
-            let before = self.nodes[index].documents(COLLECTIONS);
-            self.crash(index);
-            let after = self.nodes[index].documents(COLLECTIONS);
-            assert_same(self.seed, &after, &before);
-        }
-    }
 }
 
-#[track_caller]
-fn assert_same(seed: u64, there: &Documents, expected: &Documents) {
-    let more: Vec<_> = there.iter().filter(|it| expected.get(it.0) != Some(it.1)).collect();
-    let less: Vec<_> = expected.iter().filter(|it| there.get(it.0) != Some(it.1)).collect();
-    assert!(there == expected, "seed {seed}: {more:?} where {less:?} is expected");
+/// A journal that is soon full, of as many segments as the smallest one that nodes are given.
+fn flooded(config: &BucketConfig) -> BucketConfig {
+    let mut persistence = config.persistence;
+    if let Persistence::Journal(options) = &mut persistence {
+        (options.segment_bytes, options.bytes_max) = (16 << 10, 16 * (16 << 10));
+    }
+    let apply = BucketConfig::named("any").apply;
+    BucketConfig { persistence, apply, ..config.clone() }
 }
 
 #[test]
@@ -343,9 +300,10 @@ fn a_client_that_goes_back_when_it_is_told_has_what_the_promoted_node_has() {
     let full = BucketConfig { eviction: full, ..small.clone() };
     let ephemeral = Some(BucketType::Ephemeral);
     let ephemeral = BucketConfig { bucket_type: ephemeral, ..small.clone() };
+    let flooded = flooded(&small);
     let (mut rollbacks, mut replica_rollbacks) = (0, 0);
     for seed in seeds(15) {
-        for config in [&small, &files, &full, &ephemeral] {
+        for config in [&small, &files, &full, &ephemeral, &flooded] {
             let mut run = Run::new(seed, config);
             run.client.connect(&mut run.nodes[0].machine);
             for _ in 0..4 {

@@ -1,15 +1,27 @@
 //! A node with its disk, and what clients ask of its vBucket.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bucket::{Attempted, BucketConfig, BucketType, CompactionOrder, Incoming, Session, Write};
-use document::{CollectionId, DurabilityLevel, ItemMeta, Key, Manifest, VbucketState};
+use bucket::{Attempted, BucketConfig, BucketType, CompactionOrder, Incoming, Session};
+use bucket::{StreamObserver, Write};
+use document::{CollectionId, DurabilityLevel, ItemMeta, Key, Manifest, Seqno, Vbid, VbucketState};
+use platform::Random;
 use platform::simulated::SimulatedFiles;
-use vbucket::{RecoveryStep, SyncWriteRequest, VisitPosition, Waiter, WriteCondition, Written};
+use vbucket::Topology;
+use vbucket::checkpoint::CursorId;
+use vbucket::{
+    RecoveryStep, SyncWriteRequest, Vbucket, VisitPosition, Waiter, WriteCondition, Written,
+};
 
 use super::client::{Documents, open};
 use crate::support::{Machine, VBID};
+
+/// vBuckets beside the one that the model is about.
+const FLOODED: [Vbid; 3] = [Vbid(1), Vbid(2), Vbid(3)];
+
+/// How often a role is tried.
+const ROLE_ATTEMPTS_MAX: usize = 40;
 
 /// A node, whose machine is made anew at each start.
 pub(super) struct Node {
@@ -17,6 +29,32 @@ pub(super) struct Node {
     config: BucketConfig,
     pub(super) machine: Machine,
     session: Session,
+    /// What its replica was told to hold.
+    pub(super) held: Arc<Held>,
+}
+
+/// Hears what a replica holds.
+#[derive(Default)]
+pub(super) struct Held(Mutex<Option<Seqno>>);
+
+impl Held {
+    /// The highest since this was asked.
+    pub(super) fn take(&self) -> Option<Seqno> {
+        self.0.lock().unwrap().take()
+    }
+}
+
+impl StreamObserver for Held {
+    fn log_grew(&self, _: Vbid) {}
+
+    fn cursor_dropped(&self, _: Vbid, _: CursorId) {}
+
+    fn role_changed(&self, _: Vbid, _: Option<VbucketState>) {}
+
+    fn prepares_held(&self, _: Vbid, seqno: Seqno) {
+        let mut held = self.0.lock().unwrap();
+        *held = (*held).max(Some(seqno));
+    }
 }
 
 /// How durable a write is to be, and who hears of it.
@@ -35,14 +73,28 @@ impl Node {
     pub(super) fn new(config: &BucketConfig, seed: u64) -> Self {
         let files = SimulatedFiles::new();
         let machine = Machine::start(Arc::new(files.clone()), config.clone(), seed);
-        Self { files, config: config.clone(), machine, session: Session::default() }
+        let (config, session, held) = (config.clone(), Session::default(), Arc::default());
+        let node = Self { files, config, machine, session, held };
+        node.begin();
+        for vbid in FLOODED {
+            node.machine.bucket.set_vbucket_state(vbid, VbucketState::Active, None).unwrap();
+        }
+        node
+    }
+
+    /// Hears what its replica holds.
+    fn begin(&self) {
+        self.held.take();
+        self.machine.hub.subscribe(VBID, Arc::<Held>::clone(&self.held));
     }
 
     /// Loses what it has not written to its disk, and starts again.
     pub(super) fn crash(&mut self, seed: u64) {
         self.machine.driver.pool().shutdown();
+        self.fill_disk(false);
         self.files.power_cut(seed);
         self.machine = Machine::start(Arc::new(self.files.clone()), self.config.clone(), seed);
+        self.begin();
         if self.is_ephemeral() {
             self.take_role(VbucketState::Replica);
         }
@@ -53,15 +105,72 @@ impl Node {
     }
 
     /// Of an active vBucket durable writes wait for the other node.
-    pub(super) fn take_role(&self, state: VbucketState) {
-        let name = |name: &str| Some(name.to_owned());
-        let topology = vec![vec![name("this"), name("other")]];
-        let topology = (state == VbucketState::Active).then_some(topology);
-        self.machine.bucket.set_vbucket_state(VBID, state, topology).unwrap();
+    pub(super) fn take_role(&mut self, state: VbucketState) {
+        match state {
+            VbucketState::Active => self.be_active_with(Some("other")),
+            _ => self.change_role(state, None),
+        }
+    }
+
+    /// Is active, with another node or without.
+    pub(super) fn be_active_with(&mut self, other: Option<&str>) {
+        let topology = vec![vec![Some("this".to_owned()), other.map(str::to_owned)]];
+        self.change_role(VbucketState::Active, Some(topology));
+    }
+
+    /// What a full journal has no room for is tried again.
+    fn change_role(&mut self, state: VbucketState, topology: Option<Topology>) {
+        self.fill_disk(false);
+        for _ in 0..ROLE_ATTEMPTS_MAX {
+            let bucket = &self.machine.bucket;
+            if bucket.set_vbucket_state(VBID, state, topology.clone()).is_ok() {
+                return;
+            }
+            self.machine.run();
+        }
+        panic!("the role is never durable");
+    }
+
+    fn with<T: Default>(&self, look: impl FnOnce(&Vbucket) -> T) -> T {
+        let mut seen = T::default();
+        self.machine.bucket.with_vbucket(VBID, |vbucket| seen = look(vbucket));
+        seen
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.with(|vbucket| vbucket.state() == VbucketState::Dead)
+    }
+
+    pub(super) fn is_flushed(&self) -> bool {
+        self.with(Vbucket::is_flushed)
+    }
+
+    /// Durable writes that have not ended.
+    pub(super) fn prepare_count(&self) -> usize {
+        self.with(Vbucket::prepare_count)
+    }
+
+    /// Other vBuckets are written to, which takes room of the journal.
+    pub(super) fn flood(&mut self, random: &mut Random) {
+        for vbid in FLOODED {
+            for _ in 0..random.below(12) {
+                let key = key_in(CollectionId::DEFAULT, &format!("key{}", random.below(20)));
+                let value = vec![7; usize::try_from(random.below(20_000)).unwrap()];
+                let write = Write::set(vbid, Key::from_trusted(&key), Incoming::plain(&value));
+                // If memory is short there are enough of them.
+                self.machine.bucket.store(&mut self.session, write).ok();
+            }
+        }
+    }
+
+    /// The disk is full, or is so no more.
+    pub(super) fn fill_disk(&self, is_full: bool) {
+        self.files.set_capacity(if is_full { 0 } else { u64::MAX });
     }
 
     pub(super) fn follow_manifest(&self, manifest: &Manifest) {
         if self.machine.bucket.manifest().uid < manifest.uid {
+            self.fill_disk(false);
             self.machine.bucket.set_manifest(manifest.clone()).unwrap();
         }
     }
@@ -129,9 +238,10 @@ impl Node {
         panic!("{key:?} is never found");
     }
 
-    pub(super) fn recover_memory(&self, step: RecoveryStep) {
+    /// Readers have stood still for so long.
+    pub(super) fn recover_memory(&self, step: RecoveryStep, stands_for: Duration) {
         self.machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
-            vbucket.recover_memory(step, now.monotonic, effects);
+            vbucket.recover_memory(step, now.monotonic.after(stands_for), effects);
         });
     }
 
@@ -147,6 +257,7 @@ impl Node {
 
     /// Forgets its tombstones, and what was in collections that are gone.
     pub(super) fn purge(&mut self) {
+        self.fill_disk(false);
         if self.is_ephemeral() {
             self.machine.bucket.on_vbucket(VBID, |vbucket, _, effects| {
                 let mut from = Some(VisitPosition::default());
