@@ -13,6 +13,7 @@ mod requests;
 mod reservations;
 mod rollbacks;
 mod stream;
+mod unfit;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,8 @@
 //! What a producer says about a vBucket, made ready outside the vBucket's lock and carried out
 //! under it. Source: docs/specification/protocol.md, sections 20.7 and 20.8.
 
+use std::fmt;
+
 use document::item::U48_MAX;
 use document::{Deletion, ItemBuilder, ItemMeta, Key, Operation, Seqno};
 use protocol::FeatureSet;
@@ -25,6 +27,24 @@ pub(super) enum Change {
     Abort { key: Box<[u8]>, prepare: Seqno, seqno: Seqno },
     Event(Box<ReceivedEvent>),
     Advanced(Seqno),
+}
+
+/// A change without its content.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    kind: &'static str,
+    /// Its own, of a snapshot the last one.
+    seqno: Seqno,
+    /// What it ends.
+    prepare: Option<Seqno>,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, seqno, prepare } = self;
+        write!(formatter, "{kind} {seqno}")?;
+        prepare.map_or(Ok(()), |prepare| write!(formatter, " of {prepare}"))
+    }
 }
 
 impl Change {
@@ -72,6 +92,19 @@ impl Change {
             }
             _ => return Ok(None),
         }))
+    }
+
+    /// What it is, for the log: without anything of a document.
+    pub(super) fn told(&self) -> Told {
+        let (kind, seqno, prepare) = match self {
+            Self::Snapshot(snapshot) => ("snapshot", snapshot.end, None),
+            Self::Version(version) => ("version", version.seqno, None),
+            Self::Commit { prepare, seqno, .. } => ("commit", *seqno, Some(*prepare)),
+            Self::Abort { prepare, seqno, .. } => ("abort", *seqno, Some(*prepare)),
+            Self::Event(event) => ("event", event.seqno, None),
+            Self::Advanced(seqno) => ("advance", *seqno, None),
+        };
+        Told { kind, seqno, prepare }
     }
 
     /// Carries the change out.

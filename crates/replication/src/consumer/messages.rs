@@ -11,6 +11,7 @@ use super::changes::Change;
 use super::error::ConsumerError;
 use super::relayed::HandOver;
 use super::stream::{Stream, StreamState};
+use super::unfit::Unfit;
 
 /// Changes that are carried out under one lock, at most.
 const CHANGES_MAX: usize = 64;
@@ -110,32 +111,36 @@ impl Consumer {
         let changes = std::mem::take(&mut batch.changes);
         // What is left after an error is dropped after the lock.
         let mut changes = changes.into_iter();
-        let applied = self.bucket.on_vbucket(vbid, |vbucket, now, effects| {
-            for change in changes.by_ref() {
-                change.apply(vbucket, now, effects)?;
-            }
-            Ok(vbucket.is_snapshot_whole())
-        });
+        let applied: Option<Result<bool, Box<Unfit>>> =
+            self.bucket.on_vbucket(vbid, |vbucket, now, effects| {
+                for change in changes.by_ref() {
+                    let told = change.told();
+                    change
+                        .apply(vbucket, now, effects)
+                        .map_err(|error| Unfit::new(error, told, vbucket))?;
+                }
+                Ok(vbucket.is_snapshot_whole())
+            });
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
         let opaque = stream.opaque;
-        match applied.unwrap_or(Err(ReceiveError::NotReceiving)) {
-            Ok(is_whole) => {
+        let unfit = match applied {
+            Some(Ok(is_whole)) => {
                 stream.has_received(count);
                 if is_whole && std::mem::take(&mut stream.must_answer_marker) {
                     respond(Opcode::DcpSnapshotMarker, opaque, Status::Success, out);
                 }
+                return;
             }
-            Err(error) => {
-                // A role that has changed meanwhile is nothing that the producer does wrong.
-                if error != ReceiveError::NotReceiving {
-                    tracing::error!(?error, vbucket = vbid.0, "a stream does not fit and ends");
-                }
-                if !self.note_unfit(error) {
-                    self.close(vbid, opaque, out);
-                }
-                self.wait(vbid, now);
+            Some(Err(unfit)) => {
+                unfit.log(vbid);
+                unfit.error
             }
+            None => ReceiveError::NotReceiving,
+        };
+        if !self.note_unfit(unfit) {
+            self.close(vbid, opaque, out);
         }
+        self.wait(vbid, now);
     }
 
     fn on_end(&mut self, vbid: Vbid, reason: EndReason, now: Now) {
