@@ -48,7 +48,7 @@ def django_caches():
         many = {f"m-{number}": number for number in range(300)}
         cache.set("document", {"parts": (1, 2)}, 60)
         expect_equal(cache.get("document"), {"parts": (1, 2)}, "a pickled value")
-        expect(not cache.add("document", 1) and cache.add("counter", 1), "only what is new is added")
+        expect(not cache.add("document", 1) and cache.add("counter", 1), "what is new is added")
         expect_equal((cache.incr("counter", 5), cache.decr("counter", 2)), (6, 4), "the counter")
         expect_equal(cache.get_or_set("lazy", lambda: 9), 9, "what was made")
         expect_equal(cache.set_many(many), [], "keys that failed")

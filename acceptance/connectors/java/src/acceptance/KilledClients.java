@@ -9,8 +9,6 @@ import com.couchbase.client.java.kv.LookupInResult;
 import com.couchbase.client.java.kv.LookupInSpec;
 import com.couchbase.client.java.transactions.TransactionGetResult;
 import com.couchbase.client.java.transactions.TransactionKeyspace;
-import com.couchbase.client.java.transactions.config.TransactionsCleanupConfig;
-import com.couchbase.client.java.transactions.config.TransactionsConfig;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -53,15 +51,14 @@ public final class KilledClients {
   private static Cluster cluster;
 
   private static Cluster connect(boolean cleansUp) {
-    TransactionsConfig.Builder config = TransactionsConfig.builder()
-        .durabilityLevel(DurabilityLevel.NONE)
-        .timeout(TRANSACTION)
-        .cleanupConfig(TransactionsCleanupConfig.builder().cleanupLostAttempts(cleansUp)
-            .cleanupWindow(CLEANUP_WINDOW)
-            .addCollection(TransactionKeyspace.create(Sdk.BUCKET, "_default", "_default")));
     cluster = Cluster.connect(System.getenv("SETTEE_CONNECT"), ClusterOptions
         .clusterOptions(System.getenv("SETTEE_USER"), System.getenv("SETTEE_PASSWORD"))
-        .environment(environment -> environment.transactionsConfig(config)));
+        .environment(environment -> environment.transactionsConfig(config -> config
+            .durabilityLevel(DurabilityLevel.NONE)
+            .timeout(TRANSACTION)
+            .cleanupConfig(cleanup -> cleanup.cleanupLostAttempts(cleansUp)
+                .cleanupWindow(CLEANUP_WINDOW)
+                .addCollection(TransactionKeyspace.create(Sdk.BUCKET, "_default", "_default"))))));
     cluster.bucket(Sdk.BUCKET).waitUntilReady(Sdk.READY);
     return cluster;
   }
