@@ -216,6 +216,8 @@ pub struct FlushWork {
     pub vbid: Vbid,
     /// What was flushed before ends here.
     pub previous_seqno: Seqno,
+    /// The snapshot that this is in.
+    previous_snapshot: SnapshotRange,
     /// The log to flush; none if it is the state alone.
     pub(crate) range: Option<LogRange>,
     /// What to remember with it.
@@ -241,13 +243,21 @@ pub struct BatchItems {
 impl FlushWork {
     pub(crate) fn new(
         vbid: Vbid,
-        previous_seqno: Seqno,
+        (previous_seqno, previous_snapshot): (Seqno, SnapshotRange),
         range: Option<LogRange>,
         state: PersistentState,
         queued_since: Instant,
     ) -> Self {
-        let (item_count, document_count) = (None, None);
-        Self { vbid, previous_seqno, range, state, queued_since, document_count, item_count }
+        Self {
+            vbid,
+            previous_seqno,
+            previous_snapshot,
+            range,
+            state,
+            queued_since,
+            document_count: None,
+            item_count: None,
+        }
     }
 
     /// The last seqno of the batch.
@@ -286,7 +296,11 @@ impl FlushWork {
         self.state.high_seqno = range.last_seqno();
         self.state.purge_seqno = self.state.purge_seqno.min(range.last_seqno());
         let all = range.items();
-        if let Some((kind, snapshot)) = range.last_snapshot() {
+        if self.state.high_seqno == self.previous_seqno {
+            // A change of role alone takes no seqno. The log may not know which snapshot the file
+            // is in: after a start it begins anew where that ends.
+            self.state.snapshot = self.previous_snapshot;
+        } else if let Some((kind, snapshot)) = range.last_snapshot() {
             let (high, end) = (self.state.high_seqno, snapshot.whole_end);
             let start = if end <= high { end } else { snapshot.base };
             self.state.snapshot = SnapshotRange { start, end };

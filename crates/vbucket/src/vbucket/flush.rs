@@ -30,8 +30,8 @@ impl Vbucket {
         state.high_seqno = range.as_ref().map_or(self.persisted_seqno, LogRange::last_seqno);
         state.purge_seqno = state.purge_seqno.min(state.high_seqno);
         self.settle_account();
-        let previous_seqno = self.persisted_seqno;
-        let mut batch = FlushWork::new(self.vbid, previous_seqno, range, state, self.queued_since);
+        let previous = (self.persisted_seqno, self.persisted_snapshot);
+        let mut batch = FlushWork::new(self.vbid, previous, range, state, self.queued_since);
         // A file with events counts them, and documents of dropped collections: it is asked for
         // each collection by itself (`guessed_collections`).
         if self.may_lack_documents() && self.collections.uid() == 0 {
@@ -53,7 +53,8 @@ impl Vbucket {
         state.snapshot = self.persisted_snapshot;
         state.purge_seqno = state.purge_seqno.min(high_seqno);
         self.settle_account();
-        Some(FlushWork::new(self.vbid, high_seqno, None, state, self.queued_since))
+        let previous = (high_seqno, self.persisted_snapshot);
+        Some(FlushWork::new(self.vbid, previous, None, state, self.queued_since))
     }
 
     /// The file has `found` live documents where the batch of a flush took them for

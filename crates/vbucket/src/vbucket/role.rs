@@ -264,10 +264,18 @@ mod tests {
 
     /// A replica whose file ends at 50, in this snapshot.
     fn replica_in(start: u64, end: u64) -> Vbucket {
+        restored(file_in(start, end))
+    }
+
+    fn file_in(start: u64, end: u64) -> PersistentState {
         let mut state = PersistentState::new(VbucketState::Replica);
         state.high_seqno = Seqno(50);
         state.failover_table = [FailoverEntry { uuid: VbUuid(7), seqno: Seqno(0) }].into();
         state.snapshot = SnapshotRange { start: Seqno(start), end: Seqno(end) };
+        state
+    }
+
+    fn restored(state: PersistentState) -> Vbucket {
         let (vbid, fresh_uuid) = (Vbid(0), VbUuid(8));
         let restored = Restored { vbid, state, document_count: 0, fresh_uuid, was_clean: false };
         Vbucket::restore(restored, HashSeed::new(1), MemoryAccount::default())
@@ -291,6 +299,31 @@ mod tests {
         let takeover = RoleChange { is_takeover: true, ..to(VbucketState::Active) };
         vbucket.change_role(takeover, Now::default(), &mut Vec::new());
         assert_eq!(branches(&vbucket), [(7, 0)]);
+    }
+
+    /// The log of a replica that starts again begins behind the snapshot that the file is in.
+    #[test]
+    fn a_change_of_role_alone_leaves_the_file_in_its_snapshot() {
+        for (start, end, begins_at) in [(40, 60, 40), (50, 50, 50)] {
+            let mut file = file_in(start, end);
+            file.facts.prepared_seqno = Seqno(45);
+            file.facts.checkpoint_kind = CheckpointKind::Disk;
+            for state in [VbucketState::Dead, VbucketState::Replica] {
+                let mut vbucket = restored(file.clone());
+                let (now, effects) = (Now::default(), &mut Vec::new());
+                vbucket.change_role(to(state), now, effects);
+                let mut batch = vbucket.begin_flush().expect("the role is to be flushed");
+                assert!(batch.take_items(usize::MAX).items.is_empty());
+                vbucket.flush_succeeded(&batch, now, effects);
+                let snapshot = file.snapshot;
+                assert_eq!((batch.state.snapshot, batch.state.facts), (snapshot, file.facts));
+                assert!(vbucket.begin_flush().is_none(), "the file has the present state");
+                file = batch.state;
+            }
+            let mut vbucket = restored(file);
+            vbucket.change_role(to(VbucketState::Active), Now::default(), &mut Vec::new());
+            assert_eq!(branches(&vbucket), [(99, begins_at), (7, 0)], "{start}..{end}");
+        }
     }
 
     #[test]
