@@ -331,12 +331,16 @@ pub(crate) fn not_read(error: StorageError) -> Result<WhyIgnored, StorageError> 
 /// The state of a vBucket whose history ends at `high_seqno`; `None` for a replica that ends
 /// outside of its snapshot.
 pub(crate) fn ending_at(mut record: VbucketRecord, high_seqno: Seqno) -> Option<VbucketRecord> {
-    if matches!(record.state, VbucketState::Replica | VbucketState::Pending) {
-        let is_inside = (record.snapshot_start..=record.snapshot_end).contains(&high_seqno);
-        return is_inside.then_some(record);
+    let is_inside = (record.snapshot_start..=record.snapshot_end).contains(&high_seqno);
+    match record.state {
+        VbucketState::Replica | VbucketState::Pending => return is_inside.then_some(record),
+        // What it has of a snapshot it may have received, and it may receive and be promoted again.
+        VbucketState::Dead if is_inside => {}
+        VbucketState::Dead | VbucketState::Active => {
+            record.snapshot_start = high_seqno;
+            record.snapshot_end = high_seqno;
+        }
     }
-    record.snapshot_start = high_seqno;
-    record.snapshot_end = high_seqno;
     Some(record)
 }
 

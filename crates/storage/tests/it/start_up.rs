@@ -100,21 +100,35 @@ fn an_older_revision_does_not_come_back_from_behind_a_deleted_one() {
 }
 
 #[test]
-fn a_replica_outside_of_its_snapshot_is_absent_and_an_active_one_is_corrected() {
-    let files = SimulatedFiles::new();
-    let (store, _) = open(files.clone());
-    for (vbid, state) in [(1, VbucketState::Active), (2, VbucketState::Replica)] {
-        let mut batch = batch(Vbid(vbid), vec![item("k", 5, b"v")]);
+fn a_replica_outside_of_its_snapshot_is_absent_and_others_are_corrected() {
+    use VbucketState::{Active, Dead, Pending, Replica};
+    let (inside, outside) = ((3, 9), (7, 9));
+    for (state, snapshot, expected) in [
+        (Active, inside, Some((5, 5))),
+        (Active, outside, Some((5, 5))),
+        (Replica, inside, Some(inside)),
+        (Replica, outside, None),
+        (Pending, inside, Some(inside)),
+        (Pending, outside, None),
+        // It may have been a replica, and be one again.
+        (Dead, inside, Some(inside)),
+        (Dead, outside, Some((5, 5))),
+    ] {
+        let files = SimulatedFiles::new();
+        let (store, _) = open(files.clone());
+        let mut batch = batch(VBID, vec![item("k", 5, b"v")]);
         batch.state.state = state;
-        batch.state.snapshot_start = Seqno(7);
-        batch.state.snapshot_end = Seqno(9);
+        (batch.state.snapshot_start, batch.state.snapshot_end) =
+            (Seqno(snapshot.0), Seqno(snapshot.1));
         commit(&store, batch).unwrap();
+        drop(store);
+        let (_, report) = open(files);
+        let found = report.vbuckets.first();
+        let found = found.map(|it| (it.record.snapshot_start.0, it.record.snapshot_end.0));
+        assert_eq!(found, expected, "{state:?} {snapshot:?}");
+        let is_outside = |it: &storage::IgnoredFile| matches!(it.why, WhyIgnored::OutsideSnapshot);
+        assert_eq!(report.ignored.iter().any(is_outside), expected.is_none(), "{state:?}");
     }
-    drop(store);
-    let (_, report) = open(files);
-    assert_eq!(report.vbuckets.len(), 1);
-    assert_eq!(report.vbuckets[0].record.snapshot_end, Seqno(5));
-    assert!(matches!(report.ignored[0].why, WhyIgnored::OutsideSnapshot));
 }
 
 #[test]
