@@ -120,11 +120,16 @@ impl BucketCore {
 impl Rebuild {
     /// Takes note of a prepare that has not ended by what the vBucket knows of ends. Some have
     /// nevertheless, in a part of another node's snapshot, whose end has not come: there a newer
-    /// version is all that tells.
+    /// version is all that tells, or an abort, which is behind its prepare where the file lacks it
+    /// and in its place otherwise.
     fn note_prepare(&mut self, item: Item) {
-        if matches!(item.operation(), Operation::Prepare(_)) {
-            self.newest.insert(item.key().encoded().into(), item.seqno());
-            self.prepares.push(item);
+        match item.operation() {
+            Operation::Prepare(_) => {
+                self.newest.insert(item.key().encoded().into(), item.seqno());
+                self.prepares.push(item);
+            }
+            Operation::Abort { .. } => self.note_newer(&item),
+            Operation::Mutation | Operation::Commit { .. } => {}
         }
     }
 
@@ -165,12 +170,17 @@ impl Rebuild {
     }
 
     fn note_document(&mut self, item: &Item) {
+        self.note_newer(item);
+        self.document_count += u64::from(!item.is_deleted());
+    }
+
+    /// Takes note of what ends a prepare of its key, if there is one before it.
+    fn note_newer(&mut self, item: &Item) {
         if !self.newest.is_empty()
             && let Some(seqno) = self.newest.get_mut(item.key().encoded())
         {
             *seqno = item.seqno().max(*seqno);
         }
-        self.document_count += u64::from(!item.is_deleted());
     }
 
     fn finish(self) -> Rebuilt {

@@ -207,6 +207,43 @@ fn prepares_and_ends_that_only_the_journal_has_are_known_on_a_full_disk() {
     }
 }
 
+/// A replica on a full disk whose file has a prepare, and whose journal has the abort of it in a
+/// snapshot from a file that is not whole.
+#[test]
+fn an_abort_that_only_the_journal_has_ends_its_prepare_within_a_snapshot() {
+    const CYCLE: Duration = Duration::from_secs(10);
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        let apply = ApplyConfig { cycle: CYCLE, applier_count: 1 };
+        let mut config = BucketConfig { apply, ..config() };
+        config.eviction.policy = policy;
+        let mut machine = Machine::with(config);
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+        begin(&machine.bucket);
+        announce(&machine.bucket, snapshot(1, 12, false));
+        let prepare = Operation::Prepare(DurabilityLevel::Majority);
+        receive(&machine.bucket, "a", 12, prepare, false);
+        machine.run();
+        machine.advance(CYCLE * 4);
+        let high_completed = Some(Seqno(12));
+        announce(&machine.bucket, ReceivedSnapshot { high_completed, ..snapshot(13, 20, true) });
+        end(&machine, "abort", 13);
+        machine.run();
+        machine.files.set_capacity(0);
+        machine = machine.power_cut(0);
+        machine.run();
+        let applied = machine.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.applied_seqno());
+        assert_eq!(applied, Some(Seqno(12)), "{policy:?}");
+        assert_eq!(prepared(&machine), [], "{policy:?}");
+        machine.files.set_capacity(1 << 30);
+        machine.advance(CYCLE * 4);
+        for stop in [Machine::stop_and_start, Machine::restart] {
+            machine = stop(machine);
+            machine.run();
+            assert_eq!(prepared(&machine), [], "{policy:?}");
+        }
+    }
+}
+
 /// With a journal the end of a durable write waits for company, but not for long, and not when the
 /// node stops; without one it is written at once.
 #[test]
