@@ -91,7 +91,10 @@ impl BucketCore {
             let begun = turn.slot.lock().as_mut().and_then(&begin);
             if let Some(mut batch) = begun {
                 let write = self.storage_batch(&mut batch);
-                bytes += write.item_bytes();
+                // Who is alone has nobody to make way for.
+                if !turns.as_slice().is_empty() {
+                    bytes += write.item_bytes();
+                }
                 batches.push(batch);
                 writes.push(write);
             }
