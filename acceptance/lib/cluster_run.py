@@ -17,8 +17,9 @@ NOT_MY_VBUCKET = 0x07
 
 
 def free_base(count):
-    """The first of `count` ports in a row on which nobody listens now."""
-    for base in range(20000 + os.getpid() % 500 * 20, 32000, count):
+    """The first of `count` ports in a row on which nobody listens now. Suites that start together
+    have numbers that follow each other, and search apart from each other."""
+    for base in range(20000 + os.getpid() % 300 * 40, 32000, count):
         probes = []
         try:
             for port in range(base, base + count):
