@@ -153,18 +153,26 @@ fn a_prepare_outlives_the_abort_of_a_later_one_until_its_end_has_come() {
     }
 }
 
+/// Time until files follow the journal.
+const CYCLE: Duration = Duration::from_secs(10);
+
+/// A replica whose file is behind the journal for a while.
+fn lazy_replica(policy: EvictionPolicy) -> Machine {
+    let apply = ApplyConfig { cycle: CYCLE, applier_count: 1 };
+    let mut config = BucketConfig { apply, ..config() };
+    config.eviction.policy = policy;
+    let machine = Machine::with(config);
+    machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+    begin(&machine.bucket);
+    machine
+}
+
 /// A replica on a full disk whose file has prepares of `a` and `b`, and whose journal has the end
 /// of the first and a prepare of `c`.
 #[test]
 fn prepares_and_ends_that_only_the_journal_has_are_known_on_a_full_disk() {
-    const CYCLE: Duration = Duration::from_secs(10);
     for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
-        let apply = ApplyConfig { cycle: CYCLE, applier_count: 1 };
-        let mut config = BucketConfig { apply, ..config() };
-        config.eviction.policy = policy;
-        let mut machine = Machine::with(config);
-        machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
-        begin(&machine.bucket);
+        let mut machine = lazy_replica(policy);
         let prepare = Operation::Prepare(DurabilityLevel::Majority);
         announce(&machine.bucket, snapshot(1, 2, false));
         receive(&machine.bucket, "a", 1, prepare, false);
@@ -211,14 +219,8 @@ fn prepares_and_ends_that_only_the_journal_has_are_known_on_a_full_disk() {
 /// snapshot from a file that is not whole.
 #[test]
 fn an_abort_that_only_the_journal_has_ends_its_prepare_within_a_snapshot() {
-    const CYCLE: Duration = Duration::from_secs(10);
     for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
-        let apply = ApplyConfig { cycle: CYCLE, applier_count: 1 };
-        let mut config = BucketConfig { apply, ..config() };
-        config.eviction.policy = policy;
-        let mut machine = Machine::with(config);
-        machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
-        begin(&machine.bucket);
+        let mut machine = lazy_replica(policy);
         announce(&machine.bucket, snapshot(1, 12, false));
         let prepare = Operation::Prepare(DurabilityLevel::Majority);
         receive(&machine.bucket, "a", 12, prepare, false);

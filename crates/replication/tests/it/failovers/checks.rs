@@ -58,18 +58,23 @@ impl Run {
         collections.iter().flat_map(|it| names().map(|name| key_in(it.id, &name))).collect()
     }
 
+    /// The replica follows, and each node does what it has to do.
+    pub(super) fn come_closer(&mut self) {
+        if self.link.is_none() {
+            self.follow();
+        }
+        self.source().run();
+        self.replicate(100_000);
+        self.target().run();
+        self.replicate(100_000);
+    }
+
     /// The replica has all that the active node has.
     pub(super) fn catch_up(&mut self) {
         self.nodes.iter().for_each(|node| node.fill_disk(false));
         self.take_in();
         for _ in 0..30 {
-            if self.link.is_none() {
-                self.follow();
-            }
-            self.source().run();
-            self.replicate(100_000);
-            self.target().run();
-            self.replicate(100_000);
+            self.come_closer();
             self.note_commits();
             if self.source().high_seqno() == self.target().high_seqno() {
                 return;

@@ -48,13 +48,7 @@ impl Run {
             if is_so(self) {
                 return;
             }
-            if self.link.is_none() {
-                self.follow();
-            }
-            self.source().run();
-            self.replicate(100_000);
-            self.target().run();
-            self.replicate(100_000);
+            self.come_closer();
         }
         panic!("seed {}: {what}: it does not come about", self.seed);
     }

@@ -58,7 +58,9 @@ fn a_prepare_is_flushed_at_once_and_before_others_where_it_is_held_by_that() {
 
 #[test]
 fn the_end_of_a_snapshot_is_flushed_before_others_where_something_is_held_by_that() {
-    for (level, urgency) in [("active", "deferred"), ("persist", "awaited")] {
+    for (level, at_first, held, at_end) in
+        [("active", "soon", "held 1", ""), ("persist", "awaited", "", "awaited")]
+    {
         run(&format!(
             "
             role replica
@@ -67,15 +69,12 @@ fn the_end_of_a_snapshot_is_flushed_before_others_where_something_is_held_by_tha
             flush
             prepare x {level} 1
             flush
-            asked => awaited {}
+            asked => awaited {at_first}
             mutation y 2
             asked => deferred
-            mutation z 3 => {}
-            asked => {}
-            ",
-            if level == "persist" { "awaited" } else { "soon" },
-            if level == "persist" { "" } else { "held 1" },
-            if level == "persist" { urgency } else { "" },
+            mutation z 3 => {held}
+            asked => {at_end}
+            "
         ));
     }
     run("
